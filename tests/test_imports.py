@@ -98,6 +98,8 @@ def test_a_strategy_brings_only_what_it_is_made_of(
         "goals.gaps",
         "goals.regions",
         "strategies.algorithm",
+        "strategies.criteria",
+        "strategies.criteria.base",
         "strategies.forecast",
         "strategies.loop",
         "surrogate.assumptions",

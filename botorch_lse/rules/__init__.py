@@ -6,7 +6,14 @@ from botorch_lse._lazy import lazy_names
 
 if TYPE_CHECKING:
     from botorch_lse.data.requests import PlanRequest
-    from botorch_lse.rules.base import Moments, Rule, ScoreRule, SelectionContext
+    from botorch_lse.rules.base import (
+        IntervalPolicy,
+        Moments,
+        Rule,
+        ScoreRule,
+        SelectionContext,
+        Serves,
+    )
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
     from botorch_lse.rules.lookahead import (
@@ -41,7 +48,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "Moments Rule ScoreRule SelectionContext",
+            "base": "IntervalPolicy Moments Rule ScoreRule SelectionContext Serves",
             "costs": "RowCosts",
             "design": "OptimalDesign",
             "lookahead": (
@@ -72,6 +79,7 @@ __all__ = [
     "ExpectedFeasibility",
     "ExpectedMisclassification",
     "FinalRuns",
+    "IntervalPolicy",
     "LookAhead",
     "MisclassificationProbability",
     "Moments",
@@ -85,6 +93,7 @@ __all__ = [
     "Rule",
     "ScoreRule",
     "SelectionContext",
+    "Serves",
     "Straddle",
     "SwitchingRule",
     "TargetedVariance",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -264,35 +265,81 @@ def _problem_of_pairs(
     return PosteriorProblem(pairs_posterior, fits.new_noise, rows, torch.cat(weights))
 
 
+class Serves(IntEnum):
+    r"""For which goals a rule can choose, each with those before it."""
+
+    LEVEL = 0
+    """One level of one output."""
+    REGION = 1
+    """Several levels, or several outputs with a level each."""
+    ANYTHING = 2
+    """Several outputs at once, whatever the goal, such as a Pareto set."""
+
+
+@dataclass(frozen=True)
+class IntervalPolicy:
+    r"""How the intervals of a run with a rule decide its rows.
+
+    Args:
+        width: The squared width of each interval that belongs to the rule; ``None``:
+            the theorem's.
+        intersects: Whether the intervals of all rounds are intersected; else the last
+            one counts.
+        is_monotone: Whether what is decided stays decided, as long as intervals do not
+            contradict.
+        decides_before_data: Whether a theorem's width decides by the prior alone.
+        by_round: Whether after a fit the intervals of all rounds are made again one by
+            one, because the rule remembers something of each; else of the last alone.
+    """
+
+    width: BetaSchedule | None = None
+    intersects: bool = True
+    is_monotone: bool = True
+    decides_before_data: bool = True
+    by_round: bool = False
+
+    @classmethod
+    def of_all(cls, policies: Sequence[IntervalPolicy]) -> IntervalPolicy:
+        r"""The policy of several rules that choose together.
+
+        A width that all of them have is their own. What is intersected, final or made
+        again by round for one of them is so for all.
+        """
+        width = policies[0].width
+        is_common = all(policy.width == width for policy in policies)
+        return cls(
+            width if is_common else None,
+            any(policy.intersects for policy in policies),
+            any(policy.is_monotone for policy in policies),
+            all(policy.decides_before_data for policy in policies),
+            any(policy.by_round for policy in policies),
+        )
+
+
 class Rule(ABC):
     r"""Chooses the rows of the next round from what is believed and still open."""
 
-    anticipates: bool = False
-    """Whether it asks a goal what would stay undecided after a measurement."""
-    several_outputs: bool = False
-    """Whether it can choose for several outputs at once, whatever the goal."""
-    serves_regions: bool = True
-    """Whether it can choose for several levels, or outputs with levels."""
-    own_width: BetaSchedule | None = None
-    """The squared width that belongs to the rule, in place of a theorem's."""
-    intersects: bool = True
-    """Whether the intervals of all rounds are intersected, or the last one counts."""
-    is_monotone: bool = True
-    """Whether what is decided stays decided, as long as intervals do not contradict."""
-    only_candidates: bool = False
-    """Whether only rows in question are measured."""
-    decides_before_data: bool = True
-    """Whether a theorem's width decides by the prior alone."""
-    replays_rounds: bool = False
-    """Whether after a fit all rounds are judged again one by one, because the rule
-    remembers something of each; else they are judged at once, after the last."""
+    @property
+    def serves(self) -> Serves:
+        r"""For which goals it can choose."""
+        return Serves.REGION
+
+    @property
+    def only_candidates(self) -> bool:
+        r"""Whether only rows in question are measured."""
+        return False
+
+    @property
+    def intervals(self) -> IntervalPolicy:
+        r"""How the intervals decide."""
+        return IntervalPolicy()
 
     def on(self, pool: Pool) -> Rule:
         r"""The rule for a pool: this one, with what it takes from the pool."""
         return self
 
-    def check(self, pool: Pool) -> None:  # noqa: B027  (a hook)
-        r"""Complain where the rule is about another pool; most are about none."""
+    def check(self, pool: Pool, goal: Goal) -> None:  # noqa: B027  (a hook)
+        r"""Complain where the rule is about another pool, or does not fit the goal."""
 
     @abstractmethod
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:

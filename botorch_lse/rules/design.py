@@ -19,8 +19,10 @@ from botorch_lse.planning.designed import (
     designed_batch,
 )
 from botorch_lse.rules.base import (
+    IntervalPolicy,
     Rule,
     SelectionContext,
+    Serves,
     one_by_one,
     problems_of,
     variance_left,
@@ -59,8 +61,8 @@ class OptimalDesign(Rule):
     design: str = "posterior"
     may_race: bool = False
 
-    several_outputs = True
-    intersects = False
+    serves = Serves.ANYTHING
+    intervals = IntervalPolicy(intersects=False)
 
     def __post_init__(self) -> None:
         one_of(self.rounding, "rounding", ROUNDINGS)

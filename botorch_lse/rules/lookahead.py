@@ -37,7 +37,7 @@ from botorch_lse.functional.lookahead import (
 )
 from botorch_lse.functional.scores import TIE, best_ones, first_best
 from botorch_lse.functional.variance_reduction import single_gain
-from botorch_lse.goals.base import Comparison
+from botorch_lse.goals.base import Comparison, Goal
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import (
     COPIES,
@@ -46,7 +46,7 @@ from botorch_lse.models.gaussian_process import (
     keep_memory,
     row_blocks,
 )
-from botorch_lse.rules.base import Rule, SelectionContext, variance_left
+from botorch_lse.rules.base import Rule, SelectionContext, Serves, variance_left
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.surrogate.draws import systematic_sample
 from botorch_lse.surrogate.posterior import Fits
@@ -137,7 +137,7 @@ class LookAhead(Rule):
         # A rule is a dataclass, which only the concrete class says.
         return replace(self, costs=RowCosts(pool))  # type: ignore[type-var]
 
-    def check(self, pool: Pool) -> None:
+    def check(self, pool: Pool, goal: Goal) -> None:
         r"""Complain unless the costs are those of the pool.
 
         Raises:
@@ -333,7 +333,7 @@ class MutualInformation(LookAhead):
     costs: RowCosts | None = None
     batch: Batch = "believer"
 
-    serves_regions = False
+    serves = Serves.LEVEL
 
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
@@ -361,7 +361,7 @@ class AbsoluteVolumeChange(LookAhead):
 
     costs: RowCosts | None = None
 
-    serves_regions = False
+    serves = Serves.LEVEL
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected absolute changes of the number above."""
@@ -390,7 +390,7 @@ class ContentVariance(LookAhead):
 
     costs: RowCosts | None = None
 
-    serves_regions = False
+    serves = Serves.LEVEL
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the variance of the share."""

@@ -22,10 +22,12 @@ from botorch_lse.functional.scores import (
     u_function,
 )
 from botorch_lse.rules.base import (
+    IntervalPolicy,
     Moments,
     Rule,
     ScoreRule,
     SelectionContext,
+    Serves,
     most,
     one_by_one,
     variance_left,
@@ -47,7 +49,7 @@ class Variance(ScoreRule):
         Gotovos et al. (2013), section 5, VAR.
     """
 
-    several_outputs = True
+    serves = Serves.ANYTHING
     falls_with_variance = True
 
     def scores(self, context: SelectionContext) -> Tensor:
@@ -63,7 +65,7 @@ class Random(Rule):
         The usual baseline.
     """
 
-    several_outputs = True
+    serves = Serves.ANYTHING
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""Rows drawn at random, also in an initial design."""
@@ -94,9 +96,9 @@ class Straddle(ScoreRule):
         Bryan et al. (2005); Gotovos et al. (2013), section 5, STR and STR_batch.
     """
 
-    own_width = STRADDLE_WIDTH
-    intersects = False
-    is_monotone = False
+    intervals = IntervalPolicy(
+        width=STRADDLE_WIDTH, intersects=False, is_monotone=False
+    )
     falls_with_variance = True
 
     def scores(self, context: SelectionContext) -> Tensor:
@@ -270,6 +272,11 @@ class Ambiguity(ScoreRule):
 
     only_candidates = True
     falls_with_variance = True
+
+    @property
+    def intervals(self) -> IntervalPolicy:
+        r"""Intersected, if that is wanted."""
+        return IntervalPolicy(intersects=self.intersects)
 
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The ambiguity of each row's expected region, units of ``y``."""

@@ -3,18 +3,24 @@ r"""Rules in turn: alternating, one after another, and for the last runs."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from botorch_lse._validation import in_interval, kind_of, whole_number
-from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
+from botorch_lse.goals.base import Goal
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext
+from botorch_lse.rules.base import (
+    IntervalPolicy,
+    Rule,
+    ScoreRule,
+    SelectionContext,
+    Serves,
+)
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.rules.lookahead import LookAhead
 from botorch_lse.rules.scores import by_ratio
@@ -43,45 +49,32 @@ class Combined(Rule):
 
     rules: tuple[Rule, ...]
 
-    several_outputs: bool = field(init=False, repr=False)
-    serves_regions: bool = field(init=False, repr=False)
-    anticipates: bool = field(init=False, repr=False)
-    only_candidates: bool = field(init=False, repr=False)
-    own_width: BetaSchedule | None = field(init=False, repr=False)
-    intersects: bool = field(init=False, repr=False)
-    is_monotone: bool = field(init=False, repr=False)
-    decides_before_data: bool = field(init=False, repr=False)
-    replays_rounds: bool = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
-        rules = checked_rules(self.rules)
-        width = rules[0].own_width
-        is_common = all(rule.own_width == width for rule in rules)
-        found = {
-            "rules": rules,
-            "several_outputs": all(rule.several_outputs for rule in rules),
-            "serves_regions": all(
-                rule.serves_regions or rule.several_outputs for rule in rules
-            ),
-            "anticipates": any(rule.anticipates for rule in rules),
-            "only_candidates": all(rule.only_candidates for rule in rules),
-            "own_width": width if is_common else None,
-            "intersects": any(rule.intersects for rule in rules),
-            "is_monotone": any(rule.is_monotone for rule in rules),
-            "decides_before_data": all(rule.decides_before_data for rule in rules),
-            "replays_rounds": any(rule.replays_rounds for rule in rules),
-        }
-        for name, value in found.items():  # the record is frozen
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "rules", checked_rules(self.rules))  # it is frozen
+
+    @property
+    def serves(self) -> Serves:
+        r"""The goals for which all rules can choose."""
+        return min(rule.serves for rule in self.rules)
+
+    @property
+    def only_candidates(self) -> bool:
+        r"""Whether all rules measure only rows in question."""
+        return all(rule.only_candidates for rule in self.rules)
+
+    @property
+    def intervals(self) -> IntervalPolicy:
+        r"""How the intervals decide, whichever rule chooses."""
+        return IntervalPolicy.of_all([rule.intervals for rule in self.rules])
 
     def on(self, pool: Pool) -> Rule:
         r"""The rules for a pool."""
         return replace(self, rules=tuple(rule.on(pool) for rule in self.rules))
 
-    def check(self, pool: Pool) -> None:
-        r"""Complain where one of the rules is about another pool."""
+    def check(self, pool: Pool, goal: Goal) -> None:
+        r"""Complain where one of the rules is about another pool or goal."""
         for rule in self.rules:
-            rule.check(pool)
+            rule.check(pool, goal)
 
     def _seen_by(self, at: int, context: SelectionContext) -> SelectionContext:
         r"""The context with the rule's own memory, width and rows to choose from."""
@@ -89,8 +82,9 @@ class Combined(Rule):
         open_rows, beta = context.open_rows, context.beta
         if rule.only_candidates and not context.is_initial:
             open_rows = open_rows & belief.fits.by_row(belief.sides.candidates)
-        if rule.own_width is not None and self.own_width is None:
-            beta = rule.own_width(belief.n_intervals)
+        width = rule.intervals.width
+        if width is not None and self.intervals.width is None:
+            beta = width(belief.n_intervals)
         belief = replace(belief, memory=belief.memory[at])
         return replace(context, belief=belief, open_rows=open_rows, beta=beta)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
-from botorch_lse.models.gaussian_process import (
-    PoolPosterior,
-)
-from botorch_lse.rules.base import SelectionContext
+from botorch_lse.data.pool import Pool
+from botorch_lse.goals.base import Goal
+from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.rules.base import IntervalPolicy, SelectionContext, Serves
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.rules.lookahead import LookAhead, Reductions, Visits
 
@@ -128,10 +129,33 @@ class TruncatedVariance(LookAhead):
     anticipates: bool = False
     prefilter: int | None = None
 
-    serves_regions = False
-    intersects = False
-    decides_before_data = False
-    replays_rounds = True
+    serves = Serves.LEVEL
+
+    @property
+    def intervals(self) -> IntervalPolicy:
+        r"""Each interval by itself, made again round by round for the epochs."""
+        return IntervalPolicy(
+            width=self.own_width,
+            intersects=False,
+            is_monotone=self.is_monotone,
+            decides_before_data=False,
+            by_round=True,
+        )
+
+    def check(self, pool: Pool, goal: Goal) -> None:
+        r"""Complain where the look-ahead is about another pool, or not defined.
+
+        Raises:
+            ValueError: If the costs are of other rows.
+            UnsupportedError: If the goal does not say what stays undecided.
+        """
+        super().check(pool, goal)
+        if self.anticipates and not goal.can_anticipate:
+            raise UnsupportedError(
+                "Expected `anticipates` to be False for this goal "
+                f"({type(goal).__name__}): what stays undecided after a look-ahead is "
+                "not defined. Leave it out, or give a `threshold`."
+            )
 
     def start(self, posterior: PoolPosterior | None, beta: float) -> TruVaRMemory:
         r"""The memory before any round: the first epoch has just begun."""

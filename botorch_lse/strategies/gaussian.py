@@ -46,6 +46,7 @@ from botorch_lse.rules.base import (
     Belief,
     Rule,
     SelectionContext,
+    Serves,
     is_informed,
     problems_of,
 )
@@ -183,28 +184,22 @@ class GaussianAlgorithm(Algorithm):
             if output.known_noise is not None:
                 output.check_noise(is_known=True)
         self._check_norm_bound()
-        self.rule.check(self.pool)
         self.goal.check(len(self.items))
         check_labels(self.goal, self.items)
         # Before the others: of their remedies some serve levels only.
-        if self.goal.directions is not None and not self.rule.several_outputs:
+        if self.goal.directions is not None and self.rule.serves < Serves.ANYTHING:
             raise ValueError(
                 "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
                 f"`Variance()`, but got {type(self.rule).__name__}."
             )
         is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
-        if not (is_one_level or self.rule.serves_regions or self.rule.several_outputs):
+        if not is_one_level and self.rule.serves < Serves.REGION:
             raise ValueError(
                 "Expected a `rule` for several levels or outputs, such as "
                 "`ExpectedMisclassification()`, `Straddle()` or `OptimalDesign()`, but "
                 f"got {kind_of(self.rule)}, which is about one level of one output."
             )
-        if self.rule.anticipates and not self.goal.can_anticipate:
-            raise UnsupportedError(
-                "Expected `anticipates` to be False for this goal "
-                f"({type(self.goal).__name__}): what stays undecided after a "
-                "look-ahead is not defined. Leave it out, or give a `threshold`."
-            )
+        self.rule.check(self.pool, self.goal)
         n, budget = len(self.items), self.model.memory_budget
         needed = self.goal.bytes_for(n)
         if needed > budget:
@@ -244,7 +239,7 @@ class GaussianAlgorithm(Algorithm):
     @cached_property
     def widths(self) -> BetaSchedule:
         r"""The schedule of squared widths: given, the rule's own, or the theorem's."""
-        for schedule in (self.beta, self.rule.own_width):
+        for schedule in (self.beta, self.rule.intervals.width):
             if schedule is not None:
                 return schedule
         return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
@@ -265,7 +260,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def claims_confidence(self) -> bool:
         r"""Whether the widths are a theorem's, and the noise is not estimated."""
-        is_given = self.beta is not None or self.rule.own_width is not None
+        is_given = self.beta is not None or self.rule.intervals.width is not None
         return not is_given and self.model.burn_in is None
 
     @cached_property
@@ -410,7 +405,7 @@ class GaussianAlgorithm(Algorithm):
             for posterior in fits.posteriors
         )
         sides, view = self.goal.start(len(self.items)), self.view(fits, regions, beta)
-        if self.is_theorem and self.rule.decides_before_data:
+        if self.is_theorem and self.rule.intervals.decides_before_data:
             sides = self.goal.update(sides, view)
         else:
             sides = self.goal.before_data(sides, view)
@@ -785,7 +780,7 @@ class GaussianAlgorithm(Algorithm):
         """
         assert history.round is not None  # labelled by `tell`
         labels = history.round.unique()
-        if not self.rule.replays_rounds:
+        if not self.rule.intervals.by_round:
             return self._after_values(belief, history, labels.numel())
         for label in labels.tolist():
             rows = (history.round == label).nonzero().view(-1)
@@ -839,7 +834,7 @@ class GaussianAlgorithm(Algorithm):
         fits, past, goal = belief.fits, belief.all_regions, self.goal
         is_lasting = self.model.is_fixed
         moments = [self._moments(posterior) for posterior in fits.posteriors]
-        if self.rule.intersects and is_lasting:
+        if self.rule.intervals.intersects and is_lasting:
             pairs = zip(past, moments, strict=True)
             regions = tuple(r.intersect(*parts, width) for r, parts in pairs)
         else:
@@ -849,7 +844,8 @@ class GaussianAlgorithm(Algorithm):
                 for new, old in zip(last, past, strict=True)
             )
         start = goal.start(len(self.items))
-        before = belief.sides if self.rule.is_monotone and is_lasting else start
+        stay = self.rule.intervals.is_monotone and is_lasting
+        before = belief.sides if stay else start
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         if bool(contradicted.any()):
             before = goal.reopened(before, contradicted)
@@ -1060,7 +1056,7 @@ class GaussianAlgorithm(Algorithm):
             last = Regions.of_interval(mean, least, width, self.items)
             low = past.lower.maximum(last.lower)
             high = past.upper.minimum(last.upper)
-            holds = (low <= high) & self.rule.intersects & self.model.is_fixed
+            holds = (low <= high) & self.rule.intervals.intersects & self.model.is_fixed
             low = torch.where(holds, low, last.lower)
             high = torch.where(holds, high, last.upper)
             regions.append(replace(last, lower=low, upper=high))

@@ -181,7 +181,7 @@ def test_rows_that_an_audit_drew_count_as_wrong():
     other = strategy.tell(other, Observations(rows, torch.tensor(truth()[rows])))
     if other.run.notes[0].claim is not None:
         assert int(other.run.notes[0].claim.verdict[drawn]) < 0
-    assert bool(other.belief.measured[drawn])  # no later claim is about it
+    assert bool(other.run.notes[0].measured[drawn])  # no later claim is about it
 
 
 @pytest.mark.parametrize("case", ["pac", "burn-in"])

@@ -11,7 +11,7 @@ from torch import Tensor
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import first_best
 from botorch_lse.rules.base import Rule, SelectionContext, one_by_one, variance_left
-from botorch_lse.rules.scores import STRADDLE_WIDTH, Straddle
+from botorch_lse.rules.scores import Straddle
 from botorch_lse.strategies.presets import GPStrategy
 
 
@@ -25,9 +25,7 @@ class StraddleRank(Rule):
         Gotovos et al. (2013), section 5, STR_rank.
     """
 
-    own_width = STRADDLE_WIDTH
-    intersects = False
-    is_monotone = False
+    intervals = Straddle.intervals
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The best distinct rows, none that is out."""

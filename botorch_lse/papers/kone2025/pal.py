@@ -13,7 +13,7 @@ from botorch_lse.goals.base import View
 from botorch_lse.goals.pareto import Comparison, ParetoSet, ParetoSides, with_outputs
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext
+from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext, Serves
 from botorch_lse.strategies.pareto import GPParetoStrategy
 
 
@@ -104,7 +104,7 @@ class Diameter(ScoreRule):
         standard deviations, not of ``y``.
     """
 
-    several_outputs = True
+    serves = Serves.ANYTHING
     only_candidates = True
 
     def scores(self, context: SelectionContext) -> Tensor:

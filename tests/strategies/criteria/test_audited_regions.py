@@ -285,9 +285,9 @@ def test_noise_that_is_learnt_is_bounded_for_each_output(name) -> None:
     assert state.stop_reason == "audited"
     assert fault(state, name) <= 0.1
     assert state.run.notes[0].noise == "learnt"
-    assert state.belief.noise_std.shape == (REGIONS[name].n_outputs,)
-    assert bool((state.belief.noise_std >= STD).all())
-    words = " and ".join(f"{s:.3g}" for s in state.belief.noise_std.tolist())
+    assert state.run.notes[0].noise_std.shape == (REGIONS[name].n_outputs,)
+    assert bool((state.run.notes[0].noise_std >= STD).all())
+    words = " and ".join(f"{s:.3g}" for s in state.run.notes[0].noise_std.tolist())
     assert f"bounded by {words} from rows measured twice" in (
         state.classification.guarantee
     )

@@ -438,15 +438,15 @@ def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged()
     state = played(strategy, truth, std=0.5, stop=2)
     claim = state.run.notes[0].claim
     assert (claim.verdict == 0).all()
-    assert state.belief.noise_std is None
+    assert state.run.notes[0].noise_std is None
     assert int((claim.counts[claim.pairs] == 2).sum()) == 10
     done = played(strategy, truth, std=0.5, state=state)
     assert done.stop_reason == "audited"
     assert done.n_used <= audit_size(0.05, 0.05, is_learnt=True) + 9
-    assert 0.5 <= done.belief.noise_std <= 3 * 0.5
+    assert 0.5 <= done.run.notes[0].noise_std <= 3 * 0.5
     assert "rows measured twice" in done.classification.guarantee
     again = strategy.replay(done.observations)
-    assert again.belief.noise_std == done.belief.noise_std
+    assert again.run.notes[0].noise_std == done.run.notes[0].noise_std
     assert again.stop_reason == "audited"
 
 
@@ -495,7 +495,7 @@ def test_a_learnt_run_is_audited_with_learnt_noise() -> None:
     state = played(strategy, SMOOTH)
     assert state.run.notes[0].noise == "learnt"
     assert state.stop_reason == "audited"
-    assert state.belief.noise_std >= STD
+    assert state.run.notes[0].noise_std >= STD
     again = strategy.replay(state.observations)
     assert again.classification.guarantee == state.classification.guarantee
 
@@ -649,3 +649,12 @@ def test_the_second_value_of_a_pair_is_asked_for_while_the_first_is_out() -> Non
     assert sorted(out) == sorted(planned)
     claim = state.run.notes[0].claim
     assert all(out.count(row) == 2 for row in claim.pairs.tolist())
+
+
+def test_a_state_without_an_audit_is_refused_by_name() -> None:
+    plain = LSEStrategy(Pool([[0.0], [0.5], [1.0]]), threshold=0.0, noise_std=0.1)
+    watched = replace(plain, audit=(0.5, 0.1))
+    state = plain.init()
+    with pytest.raises(ValueError, match="made with `audit` = None"):
+        watched.ask(state)
+    assert len(watched.ask(watched.replay(state.observations))) == 1
