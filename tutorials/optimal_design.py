@@ -100,7 +100,7 @@ print(
 
 # %% [markdown]
 # ## The picture
-# Dots are weights, the line is the level set. The first design is spread evenly; each
+# Dots are weights, the line is the level set. The initial design is spread evenly; each
 # next one keeps to what is undecided.
 
 # %%

@@ -68,7 +68,7 @@ strategy = Strategy(
     content_tol=0.3 if QUICK else 0.05,
     max_observations=30 if QUICK else 150,
 )
-first = 10 * pool.d  # the runs of the first design, before there is a model
+first = 10 * pool.d  # the runs of the initial design, before there is a model
 state, steps = strategy.init(seed=0), []
 while not state.is_done:
     batch = strategy.ask(state)
@@ -112,7 +112,7 @@ if not QUICK:
 # ## The classic picture
 #
 # On the left the limit state of the model, as far as there are draws, and the true one;
-# the draws of the inputs; and the runs: first those of the first design, then those
+# the draws of the inputs; and the runs: first those of the initial design, then those
 # that the rule has chosen, along the four branches and only where draws are. On the
 # right what was believed of the number after each run.
 
@@ -126,7 +126,7 @@ fails = state.classification.best_guess
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 6))
 left.scatter(*pool.X[~fails].T, s=2, color="lightgrey", label="draws that hold")
 left.scatter(*pool.X[fails].T, s=8, color="firebrick", label="draws that fail")
-left.scatter(*pool.X[rows[:first]].T, marker="x", color="black", label="first design")
+left.scatter(*pool.X[rows[:first]].T, marker="x", color="black", label="initial design")
 left.scatter(*pool.X[rows[first:]].T, marker="+", color="navy", s=60, label="chosen")
 true = g(grid).reshape(shape).T
 left.contour(line, line, true, levels=[0.0], colors="black", linestyles="--")
@@ -147,7 +147,7 @@ right.fill_between(runs, low, high, color="navy", alpha=0.2, label="95 %, by the
 right.plot(runs, estimates, color="navy", marker=".", label="estimate")
 right.axhline(truth, color="black", linestyle="--", label="of the pool, all rows run")
 right.set_ylim(0, 2 * truth)
-right.set_xlabel("runs, the first design included")
+right.set_xlabel("runs, the initial design included")
 right.set_ylabel("probability of failure")
 right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=3, frameon=False)
 right.set_title("What was believed of the number")

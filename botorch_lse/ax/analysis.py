@@ -276,7 +276,7 @@ class LevelSetCard(Analysis):
         """
         state, strategy = node.state(experiment), node.strategy
         words = f"{node.summary(experiment)}. {state.classification.guarantee}"
-        if strategy.directions is None and strategy.pool.stands_for_more:
+        if strategy.directions is None and strategy.pool.is_weighted:
             words = f"{words} {state.content()}"
         return words
 

@@ -125,7 +125,7 @@ class TrialCosts:
         ]
         r"""The summed cost of each complete round."""
         if ledger.open is not None:
-            rows = Counter(ledger.open.plan) - Counter(ledger.open.used_up)
+            rows = Counter(ledger.open.plan) - Counter(ledger.open.lost)
             self._running_trials = ledger.open.running_trials
             self._expected = self._cost_per_visit(sorted(rows.elements()))
             self._cost_of_results(ledger.open.results, self._expected)

@@ -110,7 +110,7 @@ class Round:
     Args:
         plan: The rows asked for, or measured elsewhere.
         results: Their measurements so far.
-        used_up: Rows of the plan that were abandoned and will not be measured.
+        lost: Rows of the plan that were abandoned and will not be measured.
         running: Rows that are being measured, once for each replicate.
         running_trials: The indices of the trials that measure them.
         unfilled: Those of these that are completed without their data.
@@ -123,7 +123,7 @@ class Round:
 
     plan: tuple[int, ...] = ()
     results: tuple[Measurement, ...] = ()
-    used_up: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
     running: tuple[int, ...] = ()
     running_trials: tuple[int, ...] = ()
     unfilled: tuple[int, ...] = ()
@@ -136,7 +136,7 @@ class Round:
     def to_ask(self) -> list[int]:
         r"""The rows of the plan for which there is no trial yet, sorted."""
         measured = [m.row for m in self.results for _ in range(m.count)]
-        gone = [*measured, *self.used_up, *self.running]
+        gone = [*measured, *self.lost, *self.running]
         return sorted((Counter(self.plan) - Counter(gone)).elements())
 
     @property
@@ -169,7 +169,7 @@ class Round:
 
     def close(self) -> Round:
         r"""The round as a complete one: rows without a measurement become used up."""
-        lost = sorted([*self.used_up, *self.running, *self.to_ask])
+        lost = sorted([*self.lost, *self.running, *self.to_ask])
         results = tuple(sorted(self.results))
         return Round(self.plan, results, tuple(lost), excluded=self.excluded)
 
@@ -450,7 +450,7 @@ class LedgerReader:
             elif is_spoilt or trial.status in _FREES or (counts and not is_own):
                 continue
             elif left_out or trial.status.is_early_stopped:
-                part = Round(used_up=count * (row,))
+                part = Round(lost=count * (row,))
             else:
                 remedy = (
                     how_to_fill(trial.index, self.metrics, given) if counts else None
@@ -619,7 +619,7 @@ class LedgerReader:
             out += [row for part in parts for row in part.running]
             unfilled += [index for part in parts for index in part.unfilled]
             both = _round(None, (), parts)
-            if both.results or both.used_up:
+            if both.results or both.lost:
                 came[trial] = both
         seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
         gone = {n: rows for e in self._known.values() for n, rows in e.gone.items()}
@@ -716,7 +716,7 @@ def _together(group: Sequence[Round], excluded: Iterable[int]) -> Round:
     r"""One complete round of what several trials brought, and of excluded rows."""
     found = _round(None, (), group)
     measured = [m.row for m in found.results for _ in range(m.count)]
-    plan = tuple(sorted([*measured, *found.used_up]))
+    plan = tuple(sorted([*measured, *found.lost]))
     return replace(found, plan=plan, excluded=tuple(sorted(excluded))).close()
 
 
@@ -724,7 +724,7 @@ def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) ->
     return Round(
         plan,
         results=tuple(result for part in parts for result in part.results),
-        used_up=tuple(row for part in parts for row in part.used_up),
+        lost=tuple(row for part in parts for row in part.lost),
         running=tuple(row for part in parts for row in part.running),
         running_trials=tuple(trial for part in parts for trial in part.running_trials),
         unfilled=tuple(trial for part in parts for trial in part.unfilled),

@@ -195,7 +195,7 @@ class LevelSetNode(ExternalGenerationNode):
         if found is None or (found.metrics, found.space) != (names, space):
             strategy, start = self.strategy, self.strategy.init(self.seed)
             # A burn-in needs its rows too; what needs them at first is asked again.
-            can = strategy.procedure.takes_any_rows(start.belief)
+            can = strategy.algorithm.takes_any_rows(start.belief)
             limit = self.max_failures if can else None
             given = (strategy, space, names, limit, self.asynchronous)
             found = LedgerReader(self.name, *given)
@@ -251,7 +251,7 @@ class LevelSetNode(ExternalGenerationNode):
         many rows it wants: Ax tells a node the number of trials only once they are
         made.
         """
-        return self.asynchronous or self.strategy.procedure.size_is_open
+        return self.asynchronous or self.strategy.algorithm.size_is_open
 
     def _asker(self, state: State) -> Strategy:
         r"""The strategy that plans a single row from a state."""
@@ -353,7 +353,7 @@ class LevelSetNode(ExternalGenerationNode):
             state = replace(state, excluded=(*state.excluded, event))
         found = _as_observations(sorted(round_.results)) if round_.results else None
         # A round that nothing came of is over only once that is said.
-        lost = list(round_.used_up) if round_.used_up or found is None else None
+        lost = list(round_.lost) if round_.lost or found is None else None
         return state.strategy.tell(state, found, abandoned=lost)
 
     def summary(self, experiment: Experiment) -> str:
@@ -707,7 +707,7 @@ def _check_asynchronous(strategy: Strategy) -> None:
     Raises:
         UnsupportedError: If the strategy needs the rows of a round together.
     """
-    if not strategy.procedure.takes_any_rows(strategy.init().belief):
+    if not strategy.algorithm.takes_any_rows(strategy.init().belief):
         raise UnsupportedError(
             "Expected a strategy that learns from each result as it comes, but "
             f"{type(strategy).__name__} judges whole rounds, or has a burn-in. Leave "

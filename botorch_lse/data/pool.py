@@ -404,7 +404,7 @@ class Pool:
         return weights / (weights.sum() if self.total is None else self.total)
 
     @property
-    def stands_for_more(self) -> bool:
+    def is_weighted(self) -> bool:
         r"""Whether a share of the rows is more than a number of rows.
 
         They have weights, or were drawn from a distribution. Pictures and cards then

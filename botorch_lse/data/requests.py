@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Request:
+class PlanRequest:
     r"""What a strategy is asked to plan.
 
     Args:
@@ -27,7 +27,7 @@ class Request:
     seed: int
     round: int
 
-    def after(self, rows: Tensor) -> Request:
+    def after(self, rows: Tensor) -> PlanRequest:
         r"""What remains to be planned once some rows are.
 
         Args:

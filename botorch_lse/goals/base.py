@@ -276,7 +276,7 @@ class Goal(ABC):
             return torch.zeros_like(lower, dtype=torch.bool)
         return (lower >= level) | (upper <= level)
 
-    def hangs_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+    def depends_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
         r"""``T`` bools: what would be open if some intervals said nothing.
 
         Args:
@@ -351,7 +351,7 @@ class Goal(ABC):
             mean: ``T`` means, assumed to stay as they are.
             half: ``C x T`` half widths after each of ``C`` measurements.
         """
-        raise NotImplementedError  # `GPProcedure.check` asks `can_anticipate` first
+        raise NotImplementedError  # `check` asks `can_anticipate` first
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
         r"""``N`` cheap scores: a rule with ``prefilter`` examines only the best rows.

@@ -419,7 +419,7 @@ class Region(Goal):
         out = (lower.unsqueeze(-1) >= levels) | (upper.unsqueeze(-1) <= levels)
         return out.any(dim=-1)
 
-    def hangs_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+    def depends_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
         r"""``T`` bools: what would be open if some intervals said nothing."""
         pairs = list(zip(view.all_regions, unsure, strict=True))
         lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
@@ -654,7 +654,7 @@ def _one_level(goal: Above) -> float:
     if (level := goal.stated_level) is None:
         raise UnsupportedError(
             "Expected a `goal` with one level for all rows of one output. A rule that "
-            "is written for any region reads `situation.comparisons`."
+            "is written for any region reads `context.comparisons`."
         )
     return level
 

@@ -104,7 +104,7 @@ class LevelSetSampler(BaseSampler):
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
             return self.strategy.tell(state, Observations(torch.tensor([row]), told))
-        if not self.strategy.procedure.takes_any_rows(state.belief):
+        if not self.strategy.algorithm.takes_any_rows(state.belief):
             return state  # its algorithm needs this row: it is asked for again
         failed = [
             other

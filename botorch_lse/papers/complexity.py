@@ -321,7 +321,7 @@ def _theorem_4_2(
     Args:
         weights: ``N x N``, one over the squared gaps of the pairs.
         inside: ``N`` bools: the rows of the set.
-        start: The first design.
+        start: The initial design.
         tol: The relative gap to reach.
         solved: The optimal design for weights of the pairs.
         ratios: ``N x N`` ratios of squared norms and squared gaps under a design, in

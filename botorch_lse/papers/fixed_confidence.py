@@ -12,16 +12,16 @@ from torch import Tensor
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.designs.rounding import MOST
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.forecast import Forecast
 
 MOST_REHEARSED = 2**40
 """More evaluations than this are as good as never."""
 
 
-class RoundsProcedure(Procedure):
+class RoundsAlgorithm(Algorithm):
     r"""An algorithm that says itself how long its rounds are, and judges whole rounds.
 
     A round that no longer fits the budget is not begun, and while rows of a round are
@@ -47,7 +47,7 @@ class RoundsProcedure(Procedure):
         size = self.size(belief)
         return size if room is None or size <= room else 0
 
-    def plan(self, belief: Any, request: Request) -> Tensor:
+    def plan(self, belief: Any, request: PlanRequest) -> Tensor:
         r"""The rows of the round, unless something is out."""
         if request.pending.numel():
             return request.pending[:0]
@@ -65,7 +65,7 @@ class RoundsProcedure(Procedure):
         r"""Which rows may be measured: all of them, at any time."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
-    def open_again(
+    def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""As often as one likes."""

@@ -259,7 +259,7 @@ def _titled(
 ) -> m.Picture:
     r"""With a title, and how much is above where the rows stand for more."""
     pool, words = classification.pool, [title] if title else []
-    if pool is not None and pool.stands_for_more:
+    if pool is not None and pool.is_weighted:
         words.append(str(classification.content()))
     return _headed(picture, *words)
 

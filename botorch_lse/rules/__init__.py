@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from botorch_lse._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from botorch_lse.data.requests import Request
-    from botorch_lse.rules.base import Moments, Rule, ScoreRule, Situation
+    from botorch_lse.data.requests import PlanRequest
+    from botorch_lse.rules.base import Moments, Rule, ScoreRule, SelectionContext
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
     from botorch_lse.rules.lookahead import (
@@ -41,7 +41,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "Moments Rule ScoreRule Situation",
+            "base": "Moments Rule ScoreRule SelectionContext",
             "costs": "RowCosts",
             "design": "OptimalDesign",
             "lookahead": (
@@ -59,7 +59,7 @@ else:
             "truncated": "TruncatedVariance",
         },
         {
-            "Request": "botorch_lse.data.requests",
+            "PlanRequest": "botorch_lse.data.requests",
         },
     )
 
@@ -77,14 +77,14 @@ __all__ = [
     "Moments",
     "MutualInformation",
     "OptimalDesign",
+    "PlanRequest",
     "Random",
     "RandomizedStraddle",
     "RanjanImprovement",
-    "Request",
     "RowCosts",
     "Rule",
     "ScoreRule",
-    "Situation",
+    "SelectionContext",
     "Straddle",
     "SwitchingRule",
     "TargetedVariance",

@@ -16,7 +16,7 @@ from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import (
     first_best,
     interval,
@@ -50,7 +50,7 @@ def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    r"""What is believed after the complete rounds: the state of a ``GPProcedure``.
+    r"""What a ``GaussianAlgorithm`` believes after the complete rounds.
 
     Args:
         fits: The posterior of each output.
@@ -117,7 +117,7 @@ class Belief:
 
 
 @dataclass(frozen=True, eq=False)
-class Situation:
+class SelectionContext:
     r"""Everything that a rule may use when it chooses.
 
     Args:
@@ -295,7 +295,7 @@ class Rule(ABC):
         r"""Complain where the rule is about another pool; most are about none."""
 
     @abstractmethod
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows to measure with replicates; fewer than asked if none is left."""
 
     # --- what a rule may remember of the complete rounds ------------------------------
@@ -345,55 +345,57 @@ class ScoreRule(Rule):
     variances alone: then batches in large pools cost less (``Shortlist``)."""
 
     @abstractmethod
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""One score per row of the posterior, which expects the rows chosen so far."""
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows of the best scores one after the other."""
-        if situation.is_initial:
-            return one_by_one(situation, request, variance_left)
-        return one_by_one(situation, request, self.scores, self.falls_with_variance)
+        if context.is_initial:
+            return one_by_one(context, request, variance_left)
+        return one_by_one(context, request, self.scores, self.falls_with_variance)
 
 
 def one_by_one(
-    situation: Situation,
-    request: Request,
-    scores: Callable[[Situation], Tensor],
+    context: SelectionContext,
+    request: PlanRequest,
+    scores: Callable[[SelectionContext], Tensor],
     falls_with_variance: bool = True,
 ) -> Tensor:
     r"""Greedy choice; of equal scores the lowest row.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         request: How many rows, and how often each may still be measured.
         scores: One score per row of the posterior.
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
     """
-    is_large = len(situation.open_rows) > 4 * SHORTLIST
-    is_plain = situation.fits.assays is None and not situation.posterior.is_correlated
+    is_large = len(context.open_rows) > 4 * SHORTLIST
+    is_plain = context.fits.assays is None and not context.posterior.is_correlated
     if falls_with_variance and is_large and is_plain:
-        rows, left = _shortlisted(situation, request, scores)
+        rows, left = _shortlisted(context, request, scores)
     else:
         rows, left = [], request.left.clone()
     if rows and len(rows) < request.size:
-        planned = situation.fits.expecting(torch.tensor(rows))
-        situation = replace(situation, fits=planned)
+        planned = context.fits.expecting(torch.tensor(rows))
+        context = replace(context, fits=planned)
     while len(rows) < request.size:
-        found = scores(situation)[: len(left)]
-        open_rows = situation.open_rows & (left > 0)
-        row = first_best(found, open_rows, situation.tie_scale)
+        found = scores(context)[: len(left)]
+        open_rows = context.open_rows & (left > 0)
+        row = first_best(found, open_rows, context.tie_scale)
         if row is None:
             break
         rows.append(row)
         left[row] -= 1
         if len(rows) < request.size:
-            expected = situation.fits.expecting(torch.tensor([row]))
-            situation = replace(situation, fits=expected)
+            expected = context.fits.expecting(torch.tensor([row]))
+            context = replace(context, fits=expected)
     return torch.tensor(rows, dtype=torch.long)
 
 
 def _shortlisted(
-    situation: Situation, request: Request, scores: Callable[[Situation], Tensor]
+    context: SelectionContext,
+    request: PlanRequest,
+    scores: Callable[[SelectionContext], Tensor],
 ) -> tuple[list[int], Tensor]:
     r"""Greedy choice with variances that are exact on a list, else too large.
 
@@ -404,15 +406,15 @@ def _shortlisted(
         The rows, fewer than asked if the list outgrew the memory budget, or none is
         left, and ``N`` counts of how often each may still be measured.
     """
-    fits, left = situation.fits, request.left.clone()
+    fits, left = context.fits, request.left.clone()
     lists = [Shortlist(*both) for both in zip(fits.posteriors, fits.noise, strict=True)]
     size, budget, rows = SHORTLIST, fits.posteriors[0].memory_budget, list[int]()
     while len(rows) < request.size:
         now = tuple(one.posterior for one in lists)
-        situation = replace(situation, fits=replace(fits, posteriors=now))
-        found = scores(situation)[: len(left)]
-        open_rows = situation.open_rows & (left > 0)
-        row = first_best(found, open_rows, situation.tie_scale)
+        context = replace(context, fits=replace(fits, posteriors=now))
+        found = scores(context)[: len(left)]
+        open_rows = context.open_rows & (left > 0)
+        row = first_best(found, open_rows, context.tie_scale)
         if row is None:
             break
         unlisted = ~lists[0].is_listed[: len(left)]
@@ -436,16 +438,16 @@ def _shortlisted(
     return rows, left
 
 
-def variance_left(situation: Situation) -> Tensor:
+def variance_left(context: SelectionContext) -> Tensor:
     r"""The variance of each row; of several outputs in units of the prior.
 
     Their sum, or where a measurement gives one output, each by itself.
     """
-    posteriors = situation.posteriors
+    posteriors = context.posteriors
     if len(posteriors) == 1:
         return posteriors[0].variance
     each = [p.variance / p.scale**2 for p in posteriors]
-    if situation.fits.assays is not None:
+    if context.fits.assays is not None:
         return torch.cat(each)
     return torch.stack(each).sum(dim=0)
 
@@ -455,17 +457,17 @@ class Moments:
     r"""What is believed of one output in each row, and the level to compare it with.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         one: The output and the level.
     """
 
-    situation: Situation
+    context: SelectionContext
     one: Comparison
 
     @property
     def posterior(self) -> PoolPosterior:
         r"""The posterior of the output."""
-        return self.situation.posteriors[self.one.output]
+        return self.context.posteriors[self.one.output]
 
     @property
     def mean(self) -> Tensor:
@@ -480,7 +482,7 @@ class Moments:
     @property
     def ends(self) -> tuple[Tensor, Tensor]:
         r"""``N`` lower and upper ends of the expected regions."""
-        return expected_regions(self.situation, self.one.output)
+        return expected_regions(self.context, self.one.output)
 
     @property
     def level(self) -> float | Tensor:
@@ -489,7 +491,7 @@ class Moments:
 
 
 def most(
-    situation: Situation, score: Callable[[Moments], Tensor], unit: float = 1.0
+    context: SelectionContext, score: Callable[[Moments], Tensor], unit: float = 1.0
 ) -> Tensor:
     r"""The score of each row by the output and the level that decide it least.
 
@@ -497,45 +499,47 @@ def most(
     measurement gives one output, over those of the output.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         score: From what is believed of an output, and a level, to ``N`` scores.
         unit: 1 if scores have the unit of the output, 0 if they have none.
     """
     found = []
-    for one in situation.comparisons:
-        scores = score(Moments(situation, one))
-        if len(situation.posteriors) > 1:
-            scores = scores / situation.posteriors[one.output].scale ** unit
+    for one in context.comparisons:
+        scores = score(Moments(context, one))
+        if len(context.posteriors) > 1:
+            scores = scores / context.posteriors[one.output].scale ** unit
         if one.matters is not None:
             scores = scores.masked_fill(~one.matters, -torch.inf)
         found.append(scores)
-    if situation.fits.assays is not None:
-        return _by_output(situation, found)
+    if context.fits.assays is not None:
+        return _by_output(context, found)
     return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
 
 
-def _by_output(situation: Situation, scores: Sequence[Tensor]) -> Tensor:
+def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
     r"""The largest score of each output, output by output, per cost.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         scores: ``N`` scores of each comparison.
     """
-    assert situation.fits.assays is not None  # they say how rows are pairs
-    none = torch.full_like(situation.posterior.mean, -torch.inf)
-    best = [none] * len(situation.posteriors)
-    for one, own in zip(situation.comparisons, scores, strict=True):
+    assert context.fits.assays is not None  # they say how rows are pairs
+    none = torch.full_like(context.posterior.mean, -torch.inf)
+    best = [none] * len(context.posteriors)
+    for one, own in zip(context.comparisons, scores, strict=True):
         best[one.output] = best[one.output].maximum(own)
-    found, costs = torch.cat(best), situation.fits.assays.pool.costs
+    found, costs = torch.cat(best), context.fits.assays.pool.costs
     if costs is None:
         return found
     # What is worth less than nothing is not made better by a high cost.
     return torch.where(found > 0, found / costs, found * costs)
 
 
-def expected_regions(situation: Situation, output: int = 0) -> tuple[Tensor, Tensor]:
+def expected_regions(
+    context: SelectionContext, output: int = 0
+) -> tuple[Tensor, Tensor]:
     r"""Ends of the intersected regions, with the interval that planned rows leave."""
-    posterior = situation.posteriors[output]
-    regions = situation.belief.all_regions[output]
-    lower, upper = interval(posterior.mean, posterior.sigma, situation.beta)
+    posterior = context.posteriors[output]
+    regions = context.belief.all_regions[output]
+    lower, upper = interval(posterior.mean, posterior.sigma, context.beta)
     return torch.maximum(regions.lower, lower), torch.minimum(regions.upper, upper)

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse._validation import one_of
-from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.designs import exchange_design, round_design
 from botorch_lse.planning.designed import (
     FINE,
@@ -20,7 +20,7 @@ from botorch_lse.planning.designed import (
 )
 from botorch_lse.rules.base import (
     Rule,
-    Situation,
+    SelectionContext,
     one_by_one,
     problems_of,
     variance_left,
@@ -66,51 +66,54 @@ class OptimalDesign(Rule):
         one_of(self.rounding, "rounding", ROUNDINGS)
         one_of(self.design, "design", DESIGNS)
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The designed batch; first rows by maximal variance."""
-        if situation.is_initial:
-            return one_by_one(situation, request, variance_left)
+        if context.is_initial:
+            return one_by_one(context, request, variance_left)
         generator = round_generator(request.seed, request.round)
         if self.design == "prior":
-            if situation.fits.assays is not None:
+            if context.fits.assays is not None:
                 raise UnsupportedError(
                     'Expected `design="posterior"` where a measurement gives one '
                     'output, but got "prior". Leave it out.'
                 )
-            counts = self._prior_counts(situation, request, generator)
+            counts = self._prior_counts(context, request, generator)
         else:
             counts = designed_batch(
-                situation.problems,
+                context.problems,
                 request.size,
                 request.left,
                 rounding=self.rounding,
-                tol=self._tolerance(situation, request.size),
+                tol=self._tolerance(context, request.size),
                 generator=generator,
             )
         return torch.arange(len(counts)).repeat_interleave(counts)
 
-    def _tolerance(self, situation: Situation, size: int) -> float | None:
+    def _tolerance(self, context: SelectionContext, size: int) -> float | None:
         r"""The certified gap of a design; ``None``: the planner's own."""
-        if not self.may_race or int(situation.belief.sides.candidates.sum()) > size:
+        if not self.may_race or int(context.belief.sides.candidates.sum()) > size:
             return None
         # A race of few rows may be long. After n observations a batch takes about
         # size / (n + size) off a variance: within a larger gap of what is left, the
         # worst batch would do as well.
-        n = len(situation.belief.fits.measured)
+        n = len(context.belief.fits.measured)
         own = FINE if self.rounding == "exchange" else TOLERANCE
         return max(min(own, TOLERANCE * size / (n + size)), LEAST_TOLERANCE)
 
     def _prior_counts(
-        self, situation: Situation, request: Request, generator: torch.Generator
+        self,
+        context: SelectionContext,
+        request: PlanRequest,
+        generator: torch.Generator,
     ) -> Tensor:
         r"""``N`` counts of the paper's design, which ignores earlier measurements."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
-        before = situation.posterior.before_data()
+        before = context.posterior.before_data()
         found = Fits((before,), (unit,))
-        (problem,) = problems_of(found, situation.targets)
+        (problem,) = problems_of(found, context.targets)
         counts, left = torch.zeros_like(request.left), request.left
         method = "sample" if self.rounding == "sample" else "quota"
-        gamma = 1 / (10 * (situation.belief.fits.n_rounds + 1))
+        gamma = 1 / (10 * (context.belief.fits.n_rounds + 1))
         while (q := request.size - int(counts.sum())) > 0 and bool((left > 0).any()):
             # Again without the rows that may not be repeated so often.
             usable = left > 0

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_lse._validation import in_interval, one_of
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lookahead import (
     TINY,
@@ -46,7 +46,7 @@ from botorch_lse.models.gaussian_process import (
     keep_memory,
     row_blocks,
 )
-from botorch_lse.rules.base import Rule, Situation, variance_left
+from botorch_lse.rules.base import Rule, SelectionContext, variance_left
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.surrogate.draws import systematic_sample
 from botorch_lse.surrogate.posterior import Fits
@@ -119,10 +119,10 @@ class LookAhead(Rule):
     """What rows cost; ``None``: the pool's costs, or one each."""
 
     @abstractmethod
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""What each of ``C`` rows is expected to take off the loss of the targets."""
 
-    def usable(self, situation: Situation, rows: Tensor) -> Tensor:
+    def usable(self, context: SelectionContext, rows: Tensor) -> Tensor:
         r"""Those of the rows that may still be measured which are worth a look."""
         return rows
 
@@ -173,70 +173,70 @@ class LookAhead(Rule):
 
     # --- choosing ---------------------------------------------------------------------
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The best rows one after the other, rows in question held fixed."""
         left, previous = request.left.clone(), None
         if self.costs is not None:
-            visited = situation.belief.memory.previous
+            visited = context.belief.memory.previous
             previous = self.costs.end(visited, request.pending)
         chosen: list[int] = []
         while len(chosen) < request.size:
-            usable = (situation.open_rows & (left > 0)).nonzero().view(-1)
+            usable = (context.open_rows & (left > 0)).nonzero().view(-1)
             if usable.numel() == 0:
                 break
-            row = self._choice(situation, previous, usable)
+            row = self._choice(context, previous, usable)
             chosen.append(row)
             left[row] -= 1
             if len(chosen) < request.size:
-                expected = situation.fits.expecting(torch.tensor([row]))
-                situation = replace(situation, fits=expected)
+                expected = context.fits.expecting(torch.tensor([row]))
+                context = replace(context, fits=expected)
             previous = row
         return torch.tensor(chosen, dtype=torch.long)
 
     def _choice(
-        self, situation: Situation, previous: int | None, usable: Tensor
+        self, context: SelectionContext, previous: int | None, usable: Tensor
     ) -> int:
         rows = usable
-        if not situation.is_initial:
-            rows = self.usable(situation, usable)
-        scores = self.scores(situation, previous, rows)
+        if not context.is_initial:
+            rows = self.usable(context, usable)
+        scores = self.scores(context, previous, rows)
         everything = torch.ones_like(rows, dtype=torch.bool)
-        at = first_best(scores, everything, self._tie_scale(situation, scores))
+        at = first_best(scores, everything, self._tie_scale(context, scores))
         return int(rows[at or 0])
 
-    def _tie_scale(self, situation: Situation, scores: Tensor) -> float:
+    def _tie_scale(self, context: SelectionContext, scores: Tensor) -> float:
         r"""What ``first_best`` compares differences of scores with.
 
         Scores are sums over targets, and ties a share of the best one.
         """
-        share = tie_share(situation.posterior)
+        share = tie_share(context.posterior)
         return abs(float(scores.max())) * share / TIE
 
     def scores(
-        self, situation: Situation, previous: int | None, rows: Tensor
+        self, context: SelectionContext, previous: int | None, rows: Tensor
     ) -> Tensor:
         r"""What some rows take off the loss, per cost; of first rows the variance.
 
         Args:
-            situation: What is believed and still open.
+            context: What is believed and still open.
             previous: The row measured before, on which costs may depend.
             rows: The rows to score.
 
         Source:
             Bogunovic et al. (2016), Eq. (3), for the truncated variance.
         """
-        belief, posterior = situation.belief, situation.posterior
+        belief, posterior = context.belief, context.posterior
         costs = None if self.costs is None else self.costs.of(previous, rows)
-        if situation.is_initial:
+        if context.is_initial:
             # Of several outputs each needs its first rows, whatever they cost.
-            if situation.fits.assays is not None:
+            if context.fits.assays is not None:
                 costs = None
-            found = variance_left(situation)[rows]
+            found = variance_left(context)[rows]
         else:
-            targets = situation.items[belief.sides.candidates & situation.is_first_copy]
+            targets = context.items[belief.sides.candidates & context.is_first_copy]
             noise = belief.noise[rows]
             reductions = Reductions(posterior, rows, targets, noise, costs)
-            found = self.removed(situation, reductions)
+            found = self.removed(context, reductions)
         return found if costs is None else found / costs
 
 
@@ -269,12 +269,12 @@ class TargetedVariance(LookAhead):
         in_interval(self.tau, "tau", 0.0, math.inf, closed_low=True)
         one_of(self.batch, "batch", BATCHES)
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The reductions of the variances, weighted."""
         removal = partial(targeted_variance, tau=self.tau)
-        if is_one_level(situation):
-            return near_level(situation, reductions, removal, self.batch)
-        return near_levels(situation, reductions, self.tau, self.batch)
+        if is_one_level(context):
+            return near_level(context, reductions, removal, self.batch)
+        return near_levels(context, reductions, self.tau, self.batch)
 
 
 @dataclass(frozen=True)
@@ -305,11 +305,11 @@ class ExpectedMisclassification(LookAhead):
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the probabilities of a wrong side."""
-        if not is_one_level(situation):
-            return off_the_doubt(situation, reductions, self.batch)
-        return near_level(situation, reductions, expected_misclassification, self.batch)
+        if not is_one_level(context):
+            return off_the_doubt(context, reductions, self.batch)
+        return near_level(context, reductions, expected_misclassification, self.batch)
 
 
 @dataclass(frozen=True)
@@ -338,9 +338,9 @@ class MutualInformation(LookAhead):
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the entropies of the sides."""
-        return near_level(situation, reductions, mutual_information, self.batch)
+        return near_level(context, reductions, mutual_information, self.batch)
 
 
 @dataclass(frozen=True)
@@ -363,10 +363,10 @@ class AbsoluteVolumeChange(LookAhead):
 
     serves_regions = False
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected absolute changes of the number above."""
-        level = situation.comparisons[0].level
-        found = reductions.volume_change(level, situation.weights)
+        level = context.comparisons[0].level
+        found = reductions.volume_change(level, context.weights)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
 
 
@@ -392,10 +392,10 @@ class ContentVariance(LookAhead):
 
     serves_regions = False
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the variance of the share."""
-        level = situation.comparisons[0].level
-        found = reductions.volume_change(level, situation.weights, is_square=True)
+        level = context.comparisons[0].level
+        found = reductions.volume_change(level, context.weights, is_square=True)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
 
 
@@ -411,7 +411,7 @@ def tie_share(posterior: PoolPosterior) -> float:
 
 
 def near_level(
-    situation: Situation,
+    context: SelectionContext,
     reductions: Reductions,
     removal: Callable[[Tensor, Tensor], Removal],
     batch: Batch,
@@ -425,13 +425,13 @@ def near_level(
     Targets count by their weights, where they have them.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         reductions: Of the variances, by the rows.
         removal: From signed distances from the level and variances to removals.
         batch: How rows that are chosen or being measured count.
     """
-    posterior, before = situation.posterior, situation.belief.posterior.variance
-    (level,), weights = situation.comparisons, situation.weights
+    posterior, before = context.posterior, context.belief.posterior.variance
+    (level,), weights = context.comparisons, context.weights
 
     def at(targets: Tensor) -> Removal:
         distance = posterior.mean[targets] - level.level_at(targets)
@@ -449,9 +449,9 @@ def near_level(
     return found
 
 
-def is_one_level(situation: Situation) -> bool:
+def is_one_level(context: SelectionContext) -> bool:
     r"""Whether sides are those of one output at one level."""
-    return len(situation.posteriors) == 1 and len(situation.comparisons) == 1
+    return len(context.posteriors) == 1 and len(context.comparisons) == 1
 
 
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
@@ -462,16 +462,16 @@ Taken = Callable[[Sequence[Tensor]], Tensor]
 
 
 def over_outputs(
-    situation: Situation, reductions: Reductions, at: Callable[[Tensor], Taken]
+    context: SelectionContext, reductions: Reductions, at: Callable[[Tensor], Taken]
 ) -> Tensor:
     r"""What each row takes off a loss that hangs on all outputs.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         reductions: Of the variances, by the rows.
         at: From targets to what reductions take off there.
     """
-    posteriors, weights = situation.posteriors, situation.weights
+    posteriors, weights = context.posteriors, context.weights
 
     def whole(targets: Tensor) -> Tensor:
         found = at(targets)([p.variance[targets] for p in posteriors])
@@ -479,7 +479,7 @@ def over_outputs(
 
     def sums(some: Reductions) -> Tensor:
         total = torch.zeros(len(some.rows), dtype=torch.float64)
-        for part, blocks in gains_of_outputs(situation.fits, some):
+        for part, blocks in gains_of_outputs(context.fits, some):
             targets, counts = some.targets[part], some.counts[part]
             if weights is not None:
                 counts = counts * weights[targets]
@@ -488,7 +488,7 @@ def over_outputs(
                 total[rows] += taken(gains) @ counts
         return total
 
-    reach = _reach(situation.fits, reductions)
+    reach = _reach(context.fits, reductions)
     return reductions.best(sums, whole, reach, len(posteriors))
 
 
@@ -575,16 +575,18 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
         yield part, pieces(reductions.targets[part])
 
 
-def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) -> Tensor:
+def off_the_doubt(
+    context: SelectionContext, reductions: Reductions, batch: Batch
+) -> Tensor:
     r"""What each row takes off the doubt about the class of the rows in question.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         reductions: Of the variances, by the rows.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, posteriors = situation.goal, situation.posteriors
-    before = situation.belief.fits.posteriors
+    goal, posteriors = context.goal, context.posteriors
+    before = context.belief.fits.posteriors
 
     def at(targets: Tensor) -> Taken:
         means = [p.mean[targets] for p in posteriors]
@@ -601,12 +603,12 @@ def off_the_doubt(situation: Situation, reductions: Reductions, batch: Batch) ->
 
         return taken
 
-    total = over_outputs(situation, reductions, at)
-    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
+    total = over_outputs(context, reductions, at)
+    return total if float(total.max()) > 0 else plain_gains(context, reductions)
 
 
 def near_levels(
-    situation: Situation, reductions: Reductions, tau: float, batch: Batch
+    context: SelectionContext, reductions: Reductions, tau: float, batch: Batch
 ) -> Tensor:
     r"""What each row takes off the variances near the levels of all outputs.
 
@@ -615,13 +617,13 @@ def near_levels(
     prior's deviation.
 
     Args:
-        situation: What is believed.
+        context: What is believed.
         reductions: Of the variances, by the rows.
         tau: How far around a level values matter, units of the output.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, before = situation.goal, situation.belief.fits.posteriors
-    given = before if batch == "joint" else situation.posteriors
+    goal, before = context.goal, context.belief.fits.posteriors
+    given = before if batch == "joint" else context.posteriors
 
     def at(targets: Tensor) -> Taken:
         cells = goal.cells_at(targets)
@@ -629,20 +631,20 @@ def near_levels(
         variances = [p.variance[targets] for p in given]
         shares = level_weights(cells, means, variances)
         weights = []
-        for j, own in enumerate(situation.posteriors):
+        for j, own in enumerate(context.posteriors):
             distance = means[j].unsqueeze(-1) - cells.levels[j]
             near = targeted_variance(distance, variances[j].unsqueeze(-1), tau).weight
             weights.append((near * shares[j]).sum(dim=-1) / own.scale)
         return partial(_weighted, weights)
 
-    total = over_outputs(situation, reductions, at)
-    return total if float(total.max()) > 0 else plain_gains(situation, reductions)
+    total = over_outputs(context, reductions, at)
+    return total if float(total.max()) > 0 else plain_gains(context, reductions)
 
 
-def plain_gains(situation: Situation, reductions: Reductions) -> Tensor:
+def plain_gains(context: SelectionContext, reductions: Reductions) -> Tensor:
     r"""What each row takes off the variances of all outputs, in units of the prior."""
-    units = [torch.tensor(p.scale**-2).double() for p in situation.posteriors]
-    everything = replace(situation, weights=None)
+    units = [torch.tensor(p.scale**-2).double() for p in context.posteriors]
+    everything = replace(context, weights=None)
     return over_outputs(everything, reductions, lambda _: partial(_weighted, units))
 
 

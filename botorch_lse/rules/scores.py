@@ -10,7 +10,7 @@ from torch import Tensor
 
 from botorch_lse._validation import in_interval, truth_value
 from botorch_lse.confidence.schedules import ConstantBeta
-from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.functional.scores import (
     FEASIBILITY_ALPHA,
     RANJAN_ALPHA,
@@ -25,7 +25,7 @@ from botorch_lse.rules.base import (
     Moments,
     Rule,
     ScoreRule,
-    Situation,
+    SelectionContext,
     most,
     one_by_one,
     variance_left,
@@ -50,9 +50,9 @@ class Variance(ScoreRule):
     several_outputs = True
     falls_with_variance = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The posterior variance of each row; for several outputs their scaled sum."""
-        return variance_left(situation)
+        return variance_left(context)
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Random(Rule):
 
     several_outputs = True
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
-        r"""Rows drawn at random, also in a first design."""
-        N = len(situation.open_rows)
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
+        r"""Rows drawn at random, also in an initial design."""
+        N = len(context.open_rows)
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
-        uses = torch.bincount(situation.belief.fits.measured, minlength=N)
+        uses = torch.bincount(context.belief.fits.measured, minlength=N)
         uses += torch.bincount(request.pending, minlength=N)
         while rows.numel() < request.size and bool((left > 0).any()):
             fewest = uses[left > 0].min()
@@ -99,10 +99,10 @@ class Straddle(ScoreRule):
     is_monotone = False
     falls_with_variance = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The straddle score of each row, units of ``y``."""
-        beta = situation.beta
-        return most(situation, lambda m: straddle(m.mean, m.sigma, m.level, beta))
+        beta = context.beta
+        return most(context, lambda m: straddle(m.mean, m.sigma, m.level, beta))
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,10 @@ class RandomizedStraddle(Rule):
 
     only_candidates = True
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows of the best scores one after the other, first rows by variance."""
-        drawn = replace(situation, beta=drawn_beta(request.seed, request.round))
-        scores = variance_left if situation.is_initial else Straddle().scores
+        drawn = replace(context, beta=drawn_beta(request.seed, request.round))
+        scores = variance_left if context.is_initial else Straddle().scores
         return one_by_one(drawn, request, scores)
 
 
@@ -141,15 +141,15 @@ def drawn_beta(seed: int, round: int) -> float:
     return -2.0 * math.log1p(-uniform)  # 1 - u is never 0
 
 
-def in_steps(scores: Tensor, situation: Situation) -> Tensor:
+def in_steps(scores: Tensor, context: SelectionContext) -> Tensor:
     r"""Scores without a unit, scaled so that ``first_best`` calls ``CLOSE`` a tie."""
-    return scores * (situation.tie_scale * TIE / CLOSE)
+    return scores * (context.tie_scale * TIE / CLOSE)
 
 
-def by_ratio(scores: Tensor, situation: Situation) -> Tensor:
+def by_ratio(scores: Tensor, context: SelectionContext) -> Tensor:
     r"""Logarithms of positive scores, so that ties are those of a ratio near one."""
     positive = scores.clamp_min(torch.finfo(scores.dtype).tiny)
-    return in_steps(positive.log(), situation)
+    return in_steps(positive.log(), context)
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class UFunction(ScoreRule):
     only_candidates = True
     falls_with_variance = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The negative number of deviations of each row, in the steps of ties."""
-        found = most(situation, lambda m: u_function(m.mean, m.sigma, m.level), 0)
-        return in_steps(found, situation)
+        found = most(context, lambda m: u_function(m.mean, m.sigma, m.level), 0)
+        return in_steps(found, context)
 
 
 ContourEntropy = UFunction
@@ -207,20 +207,20 @@ class ExpectedFeasibility(ScoreRule):
         in_interval(self.alpha, "alpha", 0.0, math.inf)
         truth_value(self.by_weight, "by_weight")
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The logarithm of each row's expected feasibility, in the steps of ties."""
 
         def score(m: Moments) -> Tensor:
             return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
 
-        found, weights = most(situation, score), situation.weights
+        found, weights = most(context, score), context.weights
         if self.by_weight and weights is not None:
-            n_others = len(situation.posterior.mean) - len(weights)  # no items
+            n_others = len(context.posterior.mean) - len(weights)  # no items
             share = torch.cat((weights / weights.max(), weights.new_zeros(n_others)))
             # Of several outputs that are measured one by one each has all rows.
             found = found.view(-1, len(share))
             found = (found * share.clamp_min(torch.finfo(found.dtype).tiny)).view(-1)
-        return by_ratio(found, situation)
+        return by_ratio(found, context)
 
 
 @dataclass(frozen=True)
@@ -246,13 +246,13 @@ class RanjanImprovement(ScoreRule):
     def __post_init__(self) -> None:
         in_interval(self.alpha, "alpha", 0.0, math.inf)
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The logarithm of each row's improvement, in the steps of ties."""
 
         def score(m: Moments) -> Tensor:
             return ranjan_improvement(m.mean, m.sigma, m.level, self.alpha)
 
-        return by_ratio(most(situation, score, 2), situation)
+        return by_ratio(most(context, score, 2), context)
 
 
 @dataclass(frozen=True)
@@ -271,9 +271,9 @@ class Ambiguity(ScoreRule):
     only_candidates = True
     falls_with_variance = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The ambiguity of each row's expected region, units of ``y``."""
-        return most(situation, lambda m: ambiguity(*m.ends, m.level))
+        return most(context, lambda m: ambiguity(*m.ends, m.level))
 
 
 @dataclass(frozen=True)
@@ -287,6 +287,6 @@ class Width(ScoreRule):
     only_candidates = True
     falls_with_variance = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The width of each row's expected region, units of ``y``."""
-        return most(situation, lambda m: m.ends[1] - m.ends[0])
+        return most(context, lambda m: m.ends[1] - m.ends[0])

@@ -12,9 +12,9 @@ from torch import Tensor
 from botorch_lse._validation import in_interval, kind_of, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.rules.base import Rule, ScoreRule, Situation
+from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.rules.lookahead import LookAhead
 from botorch_lse.rules.scores import by_ratio
@@ -83,16 +83,16 @@ class Combined(Rule):
         for rule in self.rules:
             rule.check(pool)
 
-    def _seen_by(self, at: int, situation: Situation) -> Situation:
-        r"""The situation with the rule's own memory, width and rows to choose from."""
-        rule, belief = self.rules[at], situation.belief
-        open_rows, beta = situation.open_rows, situation.beta
-        if rule.only_candidates and not situation.is_initial:
+    def _seen_by(self, at: int, context: SelectionContext) -> SelectionContext:
+        r"""The context with the rule's own memory, width and rows to choose from."""
+        rule, belief = self.rules[at], context.belief
+        open_rows, beta = context.open_rows, context.beta
+        if rule.only_candidates and not context.is_initial:
             open_rows = open_rows & belief.fits.by_row(belief.sides.candidates)
         if rule.own_width is not None and self.own_width is None:
             beta = rule.own_width(belief.n_intervals)
         belief = replace(belief, memory=belief.memory[at])
-        return replace(situation, belief=belief, open_rows=open_rows, beta=beta)
+        return replace(context, belief=belief, open_rows=open_rows, beta=beta)
 
     # --- memory: one of each rule -----------------------------------------------------
 
@@ -152,12 +152,12 @@ class AlternatingRules(Combined):
                 "tuple, some of them twice."
             )
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows that the rules choose, the first by the rule whose turn it is."""
         chosen: list[int] = []
         request = replace(request, left=request.left.clone())
         while len(chosen) < request.size:
-            row = self._next(situation, request)
+            row = self._next(context, request)
             if row is None:
                 break
             chosen.append(row)
@@ -165,16 +165,16 @@ class AlternatingRules(Combined):
             pending = torch.cat((request.pending, torch.tensor([row])))
             request = replace(request, pending=pending)
             if len(chosen) < request.size:
-                expected = situation.fits.expecting(torch.tensor([row]))
-                situation = replace(situation, fits=expected)
+                expected = context.fits.expecting(torch.tensor([row]))
+                context = replace(context, fits=expected)
         return torch.tensor(chosen, dtype=torch.long)
 
-    def _next(self, situation: Situation, request: Request) -> int | None:
+    def _next(self, context: SelectionContext, request: PlanRequest) -> int | None:
         r"""The next row, of the first rule in turn that has one."""
-        turn = len(situation.belief.fits.measured) + len(request.pending)
+        turn = len(context.belief.fits.measured) + len(request.pending)
         for i in range(turn, turn + len(self.rules)):
             at = i % len(self.rules)
-            seen = self._seen_by(at, situation)
+            seen = self._seen_by(at, context)
             found = self.rules[at].rows(seen, replace(request, size=1))
             if found.numel():
                 return int(found[0])
@@ -220,31 +220,31 @@ class SwitchingRule(Combined):
                 f"but got {len(self.rules)}."
             )
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows of a batch, all by the one rule or by the other.
 
         A rule that has no row left to choose passes its turn on.
         """
-        learns = situation.is_initial or expected_wrong(situation) > self.wrong
+        learns = context.is_initial or expected_wrong(context) > self.wrong
         for at in (0, 1) if learns else (1, 0):
-            found = self.rules[at].rows(self._seen_by(at, situation), request)
+            found = self.rules[at].rows(self._seen_by(at, context), request)
             if len(found):
                 break  # else all rows that the rule may choose are excluded or used up
         return found
 
 
-def expected_wrong(situation: Situation) -> float:
+def expected_wrong(context: SelectionContext) -> float:
     r"""The share of the items that is expected to be on a wrong side of the level.
 
     By weights, where items have them. It is a function of the complete rounds: rows
     that are being measured have not made anything surer yet.
     """
-    belief = situation.belief
-    targets = situation.items[belief.sides.candidates & situation.is_first_copy]
-    doubt = situation.goal.doubt(belief.fits.posteriors, targets)
-    weights = situation.weights
+    belief = context.belief
+    targets = context.items[belief.sides.candidates & context.is_first_copy]
+    doubt = context.goal.doubt(belief.fits.posteriors, targets)
+    weights = context.weights
     if weights is None:
-        return float(doubt.sum()) / len(situation.items)
+        return float(doubt.sum()) / len(context.items)
     return float(weights[targets] @ doubt) / float(weights.sum())
 
 
@@ -305,19 +305,19 @@ class MisclassificationProbability(ScoreRule):
 
     only_candidates = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""The weighted probability of a wrong side; ties are ratios near one."""
-        rows = torch.arange(len(situation.posterior.mean))
-        wrong = situation.goal.doubt(situation.posteriors, rows)
-        if situation.weights is not None:
-            weights = situation.weights / situation.weights.max()
+        rows = torch.arange(len(context.posterior.mean))
+        wrong = context.goal.doubt(context.posteriors, rows)
+        if context.weights is not None:
+            weights = context.weights / context.weights.max()
             wrong[: len(weights)] *= weights[: len(wrong)]
-        if situation.fits.assays is not None:
+        if context.fits.assays is not None:
             # Measuring an output on which the side does not hang takes off no doubt.
-            matters = situation.rows_that_matter
+            matters = context.rows_that_matter
             assert matters is not None  # there are several outputs
             wrong = torch.cat([wrong.masked_fill(~own, 0.0) for own in matters])
-        return by_ratio(wrong, situation)
+        return by_ratio(wrong, context)
 
 
 @dataclass(frozen=True)
@@ -353,13 +353,13 @@ class FinalRuns(Combined):
                 f"runs, but got {len(self.rules)}."
             )
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows of a batch, those of the last runs after those of the first."""
-        n = len(situation.belief.fits.measured) + len(request.pending)
+        n = len(context.belief.fits.measured) + len(request.pending)
         first = min(max(self.after - n, 0), request.size)
         found = torch.empty(0, dtype=torch.long)
         if first:
-            seen = self._seen_by(0, situation)
+            seen = self._seen_by(0, context)
             found = self.rules[0].rows(seen, replace(request, size=first))
         if len(found) == request.size:
             return found
@@ -371,11 +371,11 @@ class FinalRuns(Combined):
             pending=torch.cat((request.pending, found)),
         )
         if len(found):
-            situation = replace(situation, fits=situation.fits.expecting(found))
-        last = self.rules[1].rows(self._seen_by(1, situation), rest)
+            context = replace(context, fits=context.fits.expecting(found))
+        last = self.rules[1].rows(self._seen_by(1, context), rest)
         if len(last):
             return torch.cat((found, last))
         # All rows that the last runs may choose are excluded or used up. Where it is
         # those of the first rule, the last runs have begun already.
-        others = self.rules[0].rows(self._seen_by(0, situation), rest)
+        others = self.rules[0].rows(self._seen_by(0, context), rest)
         return torch.cat((found, others))

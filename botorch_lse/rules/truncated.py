@@ -12,7 +12,7 @@ from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.models.gaussian_process import (
     PoolPosterior,
 )
-from botorch_lse.rules.base import Situation
+from botorch_lse.rules.base import SelectionContext
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.rules.lookahead import LookAhead, Reductions, Visits
 
@@ -154,24 +154,24 @@ class TruncatedVariance(LookAhead):
             epochs = epochs.after(widest, beta, self.eta_ratio, self.delta_bar)
         return replace(memory, epochs=epochs)
 
-    def usable(self, situation: Situation, rows: Tensor) -> Tensor:
+    def usable(self, context: SelectionContext, rows: Tensor) -> Tensor:
         r"""The ``prefilter`` rows that the goal thinks best."""
         if self.prefilter is None:
             return rows
-        posterior = situation.posterior
-        beta = situation.belief.memory.epochs.beta
-        hints = situation.goal.hint(posterior.mean, posterior.sigma, beta)[rows]
+        posterior = context.posterior
+        beta = context.belief.memory.epochs.beta
+        hints = context.goal.hint(posterior.mean, posterior.sigma, beta)[rows]
         best = hints.sort(descending=True, stable=True).indices[: self.prefilter]
         return rows[best].sort().values
 
-    def removed(self, situation: Situation, reductions: Reductions) -> Tensor:
+    def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The reduction of truncated variance, the epoch held fixed.
 
         Source:
             Bogunovic et al. (2016), Eq. (3).
         """
-        epochs = situation.belief.memory.epochs
+        epochs = context.belief.memory.epochs
         if self.anticipates and reductions.targets.numel():
-            stays = situation.goal.stays
+            stays = context.goal.stays
             return reductions.anticipated(epochs.beta, epochs.eta, stays)
         return reductions.in_epoch(epochs.beta, epochs.eta)

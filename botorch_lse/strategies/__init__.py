@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         MinimumU,
     )
     from botorch_lse.strategies.labels import LabelAudit, audit
+    from botorch_lse.strategies.linear.algorithm import NoiseWarning
     from botorch_lse.strategies.linear.presets import (
         GEGELinearStrategy,
         HRAGELinearStrategy,
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
         MELKLinearStrategy,
         MILKLinearStrategy,
     )
-    from botorch_lse.strategies.linear.procedure import NoiseWarning
     from botorch_lse.strategies.loop import SimulatedRun, State, Strategy
     from botorch_lse.strategies.pareto import GEGEStrategy
     from botorch_lse.strategies.presets import (
@@ -98,7 +98,7 @@ else:
                 "GEGELinearStrategy HRAGELinearStrategy LinearStrategy "
                 "MELKLinearStrategy MILKLinearStrategy"
             ),
-            "linear.procedure": "NoiseWarning",
+            "linear.algorithm": "NoiseWarning",
             "loop": "SimulatedRun State Strategy",
             "pareto": "GEGEStrategy",
             "presets": (

@@ -13,7 +13,7 @@ from botorch_lse.confidence.judges import Judge, LevelJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
@@ -32,11 +32,11 @@ EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
 """What every answer says once rows were excluded."""
 
 
-class Procedure(ABC):
+class Algorithm(ABC):
     r"""What the loop of a run asks: what to believe, what to measure, what to answer.
 
     All answers are functions of their arguments alone, so that a run can be rebuilt
-    from its seed and its observations. A belief is whatever the procedure keeps of the
+    from its seed and its observations. A belief is whatever the algorithm keeps of the
     complete rounds; the loop hands it on and never looks inside.
     """
 
@@ -120,7 +120,7 @@ class Procedure(ABC):
         """
         return False
 
-    def at_once(self, belief: Any, request: Request) -> int:
+    def at_once(self, belief: Any, request: PlanRequest) -> int:
         r"""How many measurements may be planned beside those that are pending.
 
         Args:
@@ -131,7 +131,7 @@ class Procedure(ABC):
         usable = request.left.clamp_max(request.size)
         return int((usable * self.open_rows(belief)).sum())
 
-    def at_limit(self, belief: Any, reason: str) -> str:
+    def limit_reason(self, belief: Any, reason: str) -> str:
         r"""What a run is said to have ended with where no more may be measured.
 
         Args:
@@ -260,7 +260,7 @@ class Procedure(ABC):
         r"""The size of the next round, at most ``room``; ``None``: no limit."""
 
     @abstractmethod
-    def plan(self, belief: Any, request: Request) -> Tensor:
+    def plan(self, belief: Any, request: PlanRequest) -> Tensor:
         r"""The rows to measure with replicates; fewer than asked if none is left."""
 
     @abstractmethod
@@ -268,7 +268,7 @@ class Procedure(ABC):
         r"""``N`` bools: the rows that may be chosen."""
 
     @abstractmethod
-    def open_again(
+    def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``N`` counts of how often each row may still be measured.

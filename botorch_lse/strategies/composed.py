@@ -22,12 +22,12 @@ from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
 from botorch_lse.rules.scores import Ambiguity, ExpectedFeasibility, Straddle, Width
 from botorch_lse.rules.switching import SwitchingRule
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.strategies.criteria.content import ContentStop, watched
 from botorch_lse.strategies.devices import on_device
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
 from botorch_lse.surrogate.layout import Assays
 from botorch_lse.surrogate.settings import GaussianProcess
@@ -116,10 +116,10 @@ class ComposedStrategy(Strategy):
                     f"{kind_of(getattr(self, name))}."
                 )
         self.placed.check()
-        self.procedure  # noqa: B018  (checks audit and content_tol)
+        self.algorithm  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
         return watched(audited(self.placed, *audit), self.content_tol)
@@ -130,11 +130,11 @@ class ComposedStrategy(Strategy):
         return on_device(self)
 
     @cached_property
-    def parts(self) -> GPProcedure:
+    def parts(self) -> GaussianAlgorithm:
         r"""Goal, model, rule and loop joined."""
         assays = self.assays
         given = self.max_observations, self.max_repeats, assays
-        return GPProcedure(
+        return GaussianAlgorithm(
             self.pool,
             self.candidates,
             self.goal,

@@ -1,7 +1,7 @@
-r"""Procedures that compute on the device of the pool.
+r"""Algorithms that compute on the device of the pool.
 
 The loop of a run, audits, stops and what people are told stay on the CPU. Only the
-procedure that believes and plans is elsewhere: it is built of a copy of the strategy
+algorithm that believes and plans is elsewhere: it is built of a copy of the strategy
 whose tensors live there, and stands behind a proxy through which everything passes.
 """
 
@@ -15,18 +15,18 @@ from typing import Any
 import torch
 
 from botorch_lse._device import CPU, Move, moved
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 
 BELIEFS = frozenset({"start", "learn", "learn_planned", "lose", "planning_belief"})
-"""The methods of a procedure that return a belief. Nobody outside looks into one, so it
-stays where it is."""
+"""The methods of an algorithm that return a belief. Nobody outside looks into one, so
+it stays where it is."""
 
 
 def on_device(strategy: Any) -> Any:
     r"""The parts of a strategy, on the device of its pool.
 
     Args:
-        strategy: One that has ``parts``, a procedure made of its arguments.
+        strategy: One that has ``parts``, an algorithm made of its arguments.
 
     Returns:
         Its parts themselves, if the pool is on the CPU. Elsewhere those of a copy of
@@ -44,13 +44,13 @@ def on_device(strategy: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class OnDevice:
-    r"""A procedure whose arguments go to a device and whose answers come back.
+    r"""An algorithm whose arguments go to a device and whose answers come back.
 
-    It has whatever the inner procedure has. While that computes, tensors are made on
+    It has whatever the inner algorithm has. While that computes, tensors are made on
     the device unless a place is named.
 
     Args:
-        inner: The procedure; all its tensors are on the device.
+        inner: The algorithm; all its tensors are on the device.
         device: The device.
         way_back: Pairs of something there and what it is a copy of, such as the pool
             that an answer names.
@@ -61,7 +61,7 @@ class OnDevice:
     way_back: tuple[tuple[Any, Any], ...] = field(default=(), repr=False)
 
     def __getattr__(self, name: str) -> Any:
-        r"""An attribute of the inner procedure, or one of its methods."""
+        r"""An attribute of the inner algorithm, or one of its methods."""
         if name.startswith("__"):  # those that copying and pickling look for
             raise AttributeError(name)
         with torch.device(self.device):
@@ -71,7 +71,7 @@ class OnDevice:
         return self._here(found)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        r"""What a method of the inner procedure answers."""
+        r"""What a method of the inner algorithm answers."""
         given, named = moved((arguments, options), self.device)
         with torch.device(self.device):
             found = getattr(self.inner, name)(*given, **named)
@@ -81,4 +81,4 @@ class OnDevice:
         return Move(CPU, self.way_back)(found)
 
 
-Procedure.register(OnDevice)
+Algorithm.register(OnDevice)

@@ -83,7 +83,7 @@ def observations_needed(
 
     Estimates are taken to stay where they are, so that a row is decided once its
     interval is as narrow as its gap. The design of ``n`` leaves ``value / n`` of the
-    variance, so that about ``beta * value`` would do. The first design is that of
+    variance, so that about ``beta * value`` would do. The initial design is that of
     ``most``; each next one starts from the last.
 
     Args:

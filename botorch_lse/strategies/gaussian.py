@@ -1,8 +1,8 @@
-r"""Goal, model, rule and widths on Gaussian processes, joined into one procedure.
+r"""Goal, model, rule and widths on Gaussian processes, joined into one algorithm.
 
 The goal says what is to be decided, the model what is believed of each output, the
 widths how far the truth may be from that, the rule which rows to measure next.
-``GPProcedure`` joins them; it works with any goal and any rule.
+``GaussianAlgorithm`` joins them; it works with any goal and any rule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.base import Goal, View
 from botorch_lse.goals.one_sided import side_of_all
 from botorch_lse.goals.regions import Region
@@ -42,8 +42,14 @@ from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.planning import Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
-from botorch_lse.rules.base import Belief, Rule, Situation, is_informed, problems_of
-from botorch_lse.strategies.algorithm import ALL_ABOVE, NONE_FOUND, Procedure
+from botorch_lse.rules.base import (
+    Belief,
+    Rule,
+    SelectionContext,
+    is_informed,
+    problems_of,
+)
+from botorch_lse.strategies.algorithm import ALL_ABOVE, NONE_FOUND, Algorithm
 from botorch_lse.strategies.forecast import (
     MOST_PLANNED,
     ROUGH,
@@ -122,8 +128,8 @@ which is earlier than at a constant estimate."""
 
 
 @dataclass(frozen=True, eq=False)
-class GPProcedure(Procedure):
-    r"""The procedure of a run on Gaussian processes.
+class GaussianAlgorithm(Algorithm):
+    r"""The algorithm of a run on Gaussian processes.
 
     Args:
         pool: The rows that can be measured.
@@ -329,7 +335,9 @@ class GPProcedure(Procedure):
         )
         n, wanted = self.model.n_first, self.model.wanted
         if n < wanted:
-            words += f" The budget allows {n} of the {wanted} rows of a first design."
+            words += (
+                f" The budget allows {n} of the {wanted} rows of an initial design."
+            )
         return words
 
     # --- items ------------------------------------------------------------------------
@@ -875,7 +883,7 @@ class GPProcedure(Procedure):
             half = (self.width_of(1, posterior) * prior).sqrt()
             sure = self.goal.ruled_out(output, mean - half, mean + half)
             unsure.append(sure & ~is_informed(posterior, items))
-        return self.goal.hangs_on(view, unsure)
+        return self.goal.depends_on(view, unsure)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -898,8 +906,8 @@ class GPProcedure(Procedure):
         r"""The batch size, or ``room`` if the budget allows no more."""
         return self.batch_size if room is None else min(self.batch_size, room)
 
-    def plan(self, belief: Belief, request: Request) -> Tensor:
-        r"""The rows to measure next, replicates included; see ``Procedure.plan``."""
+    def plan(self, belief: Belief, request: PlanRequest) -> Tensor:
+        r"""The rows to measure next, replicates included; see ``Algorithm.plan``."""
         burn_in, data = self.model.burn_in, belief.fits.burn_in
         if burn_in is not None and data is not None and data.variances is None:
             given = (request.size, request.left, request.pending)
@@ -913,7 +921,7 @@ class GPProcedure(Procedure):
             return again
         return torch.cat((again, self._by_model(belief, request.after(again))))
 
-    def _by_model(self, belief: Belief, request: Request) -> Tensor:
+    def _by_model(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows that the rule chooses, and those that are to tell the noise."""
         repeats = self.model.repeats_due(belief.fits, request)
         rows = self._by_rule(belief, replace(request, size=request.size - repeats))
@@ -927,7 +935,7 @@ class GPProcedure(Procedure):
         # Fewer rows have been measured just once: new ones take the places.
         return torch.cat((rows, self._by_rule(belief, request.after(rows))))
 
-    def _by_rule(self, belief: Belief, request: Request) -> Tensor:
+    def _by_rule(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows that the rule chooses; where only new rows tell more, these first.
 
         A learnt model waits for values on both sides of the level, or for values that
@@ -939,12 +947,12 @@ class GPProcedure(Procedure):
             left = request.left.clamp_max(1) * unseen
         else:
             left = request.left.masked_fill(self._spent(belief, request.left), 0)
-        situation = self.situation(belief, request.pending)
-        rows = self.rule.rows(situation, replace(request, left=left))
+        context = self.context(belief, request.pending)
+        rows = self.rule.rows(context, replace(request, left=left))
         if len(rows) == request.size or torch.equal(left, request.left):
             return rows
         rest = request.after(rows)
-        more = self.rule.rows(self.situation(belief, rest.pending), rest)
+        more = self.rule.rows(self.context(belief, rest.pending), rest)
         return torch.cat((rows, more))
 
     def _spent(self, belief: Belief, left: Tensor) -> Tensor:
@@ -965,7 +973,7 @@ class GPProcedure(Procedure):
         return found
 
     def _waits(self, belief: Belief) -> bool:
-        r"""Whether a first design is complete and there is still nothing to decide by.
+        r"""Whether the initial design is complete but there is nothing to decide by.
 
         Because all values lie on one side, or none of them differs from the others.
         """
@@ -975,7 +983,7 @@ class GPProcedure(Procedure):
         is_first = len(fits.measured) < self.model.n_first or fits.learns_noise
         return not (fits.is_informed or is_first)
 
-    def situation(self, belief: Belief, pending: Tensor) -> Situation:
+    def context(self, belief: Belief, pending: Tensor) -> SelectionContext:
         r"""Everything that the rule may use when it chooses.
 
         Args:
@@ -983,7 +991,7 @@ class GPProcedure(Procedure):
             pending: Rows that are being measured; their variances count as reduced.
         """
         fits = belief.fits.expecting(pending)
-        return Situation(
+        return SelectionContext(
             belief,
             fits,
             self.goal,
@@ -1081,14 +1089,14 @@ class GPProcedure(Procedure):
         r"""The deviation that an exact measurement may leave of a row by rounding."""
         return 2 * float(posterior.least_noise) ** 0.5
 
-    def open_again(
+    def repeats_left(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``left``, with 0 for rows that are known exactly."""
         return self.model.repeats_left(belief.fits, data, pending, left)
 
     def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order in which to measure a batch; see ``Procedure.visiting_order``."""
+        r"""The order in which to measure a batch; see ``Algorithm.visiting_order``."""
         return self.rule.order(belief.memory, rows, before)
 
     def conservative(self, belief: Belief, alpha: float) -> Tensor:
@@ -1111,7 +1119,7 @@ class GPProcedure(Procedure):
         return not belief.fits.learns_noise
 
     def can_estimate(self, belief: Belief) -> bool:
-        r"""Whether the first design is complete, and its values on both sides."""
+        r"""Whether the initial design is complete, and its values on both sides."""
         is_ready = belief.fits.is_informed and belief.one_sided is None
         return is_ready and not self.model.is_initial(belief.fits)
 
@@ -1313,7 +1321,7 @@ class GPProcedure(Procedure):
     def predict(
         self, belief: Belief, X: Tensor, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations at any points; see ``Procedure.predict``."""
+        r"""Means and standard deviations at any points; see ``Algorithm.predict``."""
         if not belief.fits.is_informed:
             raise UnsupportedError(
                 "Expected a run with a model, but none has been fitted yet"
@@ -1328,7 +1336,7 @@ class GPProcedure(Procedure):
         sigma = torch.stack([sigma for _, sigma in found], dim=-1)
         return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])
 
-    def at_limit(self, belief: Belief, reason: str) -> str:
+    def limit_reason(self, belief: Belief, reason: str) -> str:
         r"""That nothing was found on the other side, if all values lie on one."""
         return reason if belief.one_sided is None else SO_FAR[belief.one_sided.side]
 
@@ -1376,7 +1384,7 @@ class GPProcedure(Procedure):
         )
 
     def _missing(self, belief: Belief, told: int = 0) -> str:
-        r"""What is missing of the first design, the end of a sentence.
+        r"""What is missing of the initial design, the end of a sentence.
 
         Args:
             belief: What the complete rounds say.
@@ -1388,7 +1396,7 @@ class GPProcedure(Procedure):
         left = first - told - sum(len(posterior.a) for posterior in posteriors)
         if left <= 0:
             return ""
-        return f": {left} of the {first} measurements of the first design are missing"
+        return f": {left} of the {first} measurements of the initial design are missing"
 
     def _waiting_in_words(self, belief: Belief) -> str:
         r"""Why nothing is decided, what the run does, and how it ends earlier."""
@@ -1453,7 +1461,9 @@ class GPProcedure(Procedure):
             "means and the width of the next round.",
         )
 
-    def _at_rows(self, belief: Belief, rows: Tensor) -> tuple[GPProcedure, Belief]:
+    def _at_rows(
+        self, belief: Belief, rows: Tensor
+    ) -> tuple[GaussianAlgorithm, Belief]:
         r"""The same question about some rows of the pool, and what is believed of them.
 
         Args:

@@ -28,7 +28,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Strategy
@@ -39,8 +39,8 @@ WORDS = {"above": ABOVE, "below": BELOW}
 
 
 @dataclass(frozen=True, eq=False)
-class Labels(Procedure):
-    r"""The procedure that claims given sides, whatever is measured.
+class Labels(Algorithm):
+    r"""The algorithm that claims given sides, whatever is measured.
 
     Args:
         pool: The rows.
@@ -116,7 +116,7 @@ class Labels(Procedure):
         r"""No rows: all are chosen by the audit."""
         return torch.zeros(len(self.pool), dtype=torch.bool)
 
-    def open_again(
+    def repeats_left(
         self, belief: None, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``left``, with 0 for rows that were measured without noise."""
@@ -228,7 +228,7 @@ class LabelAudit(Strategy):
         if self.audit is None:
             came = "got None"
             raise ValueError(complaint("audit", "to be (tolerance, delta)", came))
-        self.procedure  # noqa: B018  (checks the audit)
+        self.algorithm  # noqa: B018  (checks the audit)
 
     def _check_region(self, region: Region) -> None:
         region.check(len(self.pool))
@@ -263,13 +263,13 @@ class LabelAudit(Strategy):
         return self.threshold.outputs if isinstance(self.threshold, Region) else ()
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The labels, with their audit."""
         return audited(self.parts, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def parts(self) -> Labels:
-        r"""The labels as a procedure, before an audit is put around it."""
+        r"""The labels as an algorithm, before an audit is put around it."""
         std = one_each(self.noise_std or 0.0, "noise_std", self.n_outputs)
         noise_var = torch.tensor(std, dtype=torch.float64).square()
         noise_var = noise_var.expand(len(self.pool), -1)

@@ -2,7 +2,7 @@ r"""The loop of a run: ask, tell, replay.
 
 Only this module handles rounds. ``Strategy`` has the methods, ``State`` is the record
 between two calls. What is believed after a round, which rows to measure next and what
-the answer is, the loop asks a ``Procedure``.
+the answer is, the loop asks an ``Algorithm``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Batch, History, Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.strategies.algorithm import (
     AUDITED,
     BUDGET,
@@ -42,7 +42,7 @@ from botorch_lse.strategies.algorithm import (
     EXHAUSTED,
     OUT_OF_REACH,
     UNBIASED,
-    Procedure,
+    Algorithm,
 )
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
@@ -65,7 +65,7 @@ class Strategy(ABC):
     own. Told together with a complete batch they count to that round.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
-    strategy can be stored by them. Its ``procedure``, made of them, says what is
+    strategy can be stored by them. Its ``algorithm``, made of them, says what is
     believed after each round, which rows come next and what the answer is.
 
     Args:
@@ -109,8 +109,8 @@ class Strategy(ABC):
             seed: Fixes everything random. Same seed and data: same batches.
         """
         seed = whole_number(seed, "seed", 0)
-        belief = self.procedure.start(seed)
-        answer = Answer(self.procedure, belief)
+        belief = self.algorithm.start(seed)
+        answer = Answer(self.algorithm, belief)
         blank = State(
             seed,
             0,
@@ -147,7 +147,7 @@ class Strategy(ABC):
                 goal, or ``size`` is less than 1 or not for the call to say.
         """
         check_state(self, state)
-        procedure = self.procedure
+        algorithm = self.algorithm
         if state.is_done:
             raise ValueError(
                 f"Expected a `state` that is not done, but it stopped: "
@@ -160,22 +160,22 @@ class Strategy(ABC):
         foreign = out[~matching(out, unfilled)]
         rest = self.missing(state, out) if size is None else unfilled
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
-            plan = procedure.visiting_order(state.belief, self.planned(state), out[:0])
+            plan = algorithm.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
         request = self._request(state, out, size)
         # Rows told in the open round are not in the belief before it is complete, so
         # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
         request = replace(request, pending=coming)
-        belief = procedure.planning_belief(state.belief)
-        rows = procedure.plan(belief, request) if request.size else out[:0]
+        belief = algorithm.planning_belief(state.belief)
+        rows = algorithm.plan(belief, request) if request.size else out[:0]
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
                 "budget or the rows are used up, or the next round needs their "
                 "results. Tell them first."
             )
-        rows = procedure.visiting_order(state.belief, rows, coming)
+        rows = algorithm.visiting_order(state.belief, rows, coming)
         is_next = rest.numel() == 0 and size is None
         return Batch(self.pool, rows, state.round + int(is_next))
 
@@ -199,7 +199,7 @@ class Strategy(ABC):
             return 0
         out = self.pool.rows([] if pending is None else pending, "pending")
         request = self._request(state, out, MOST_AT_ONCE)
-        return min(request.size, self.procedure.at_once(state.belief, request))
+        return min(request.size, self.algorithm.at_once(state.belief, request))
 
     @ordinary
     def missing(self, state: State, pending: Any = None) -> Tensor:
@@ -256,8 +256,8 @@ class Strategy(ABC):
     def _planned_rows(self, state: State) -> Tensor:
         request = self._request(state, torch.empty(0, dtype=torch.long))
         check_listable(request.size)
-        belief = self.procedure.planning_belief(state.belief)
-        rows = self.procedure.plan(belief, request) if request.size else request.pending
+        belief = self.algorithm.planning_belief(state.belief)
+        rows = self.algorithm.plan(belief, request) if request.size else request.pending
         return rows.sort().values
 
     @ordinary
@@ -355,8 +355,8 @@ class Strategy(ABC):
         request = self._request(start, kept, size)
         if request.size == 0:
             return kept[:0]
-        belief = self.procedure.planning_belief(state.belief)
-        return self.procedure.plan(belief, request)
+        belief = self.algorithm.planning_belief(state.belief)
+        return self.algorithm.plan(belief, request)
 
     @ordinary
     def replay(
@@ -415,7 +415,7 @@ class Strategy(ABC):
 
     def _check_size(self, size: Any) -> None:
         whole_number(size, "size", 1)
-        if not self.procedure.size_is_open:
+        if not self.algorithm.size_is_open:
             raise ValueError(
                 f"Expected no `size`, because this {type(self).__name__} says itself "
                 f"how long a round is (`batch_size` = {self.batch_size}), but got "
@@ -424,10 +424,10 @@ class Strategy(ABC):
 
     def _request(
         self, state: State, pending: Tensor, size: int | None = None
-    ) -> Request:
+    ) -> PlanRequest:
         room = self._room(state, pending)
         if size is None:
-            size = self.procedure.round_size(state.belief, room)
+            size = self.algorithm.round_size(state.belief, room)
         elif room is not None:
             size = min(size, room)
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
@@ -438,12 +438,12 @@ class Strategy(ABC):
         # Before it is said which of several copies of a point is measured.
         left = left.index_fill(0, state.excluded_rows, 0)
         told = state.observations
-        left = self.procedure.open_again(state.belief, told, pending, left)
-        return Request(size, left, pending, state.seed, state.round)
+        left = self.algorithm.repeats_left(state.belief, told, pending, left)
+        return PlanRequest(size, left, pending, state.seed, state.round)
 
     def _is_round(self, state: State, group: Observations) -> bool:
         r"""Whether a group told at once is the open round."""
-        if self.procedure.needs_its_rows:
+        if self.algorithm.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
         return group.n_measured >= self._request(state, group.indices[:0]).size
 
@@ -466,7 +466,7 @@ class Strategy(ABC):
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _abandon(self, state: State, rows: Tensor) -> State:
-        if self.procedure.size_is_open and state.plan is None:
+        if self.algorithm.size_is_open and state.plan is None:
             # What was asked for the calls know: what is lost together is a round.
             state = replace(state, plan=rows.sort().values)
         missing = self._unfilled(state)
@@ -490,7 +490,7 @@ class Strategy(ABC):
             done: Rows of the open round that are measured or abandoned, in a replay
                 also those that were told later: they keep their places.
         """
-        if not self.procedure.takes_any_rows(state.belief):
+        if not self.algorithm.takes_any_rows(state.belief):
             raise UnsupportedError(
                 f"Expected a strategy that can do without `rows`, but now "
                 f"{type(self).__name__} needs every row that it asks for. Leave them "
@@ -524,14 +524,14 @@ class Strategy(ABC):
     def _close(self, state: State, group: Observations) -> State:
         new = in_canonical_order(group).at_round(state.round)
         history = state.history.append(new)
-        belief, procedure = state.belief, self.procedure
+        belief, algorithm = state.belief, self.algorithm
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
-            belief = procedure.lose(belief, lost, state.history, state.seed)
-        if len(new) and not (state.is_done and procedure.needs_its_rows):
-            planned = procedure.needs_plans and self._is_as_planned(state, new)
-            learn = procedure.learn_planned if planned else procedure.learn
+            belief = algorithm.lose(belief, lost, state.history, state.seed)
+        if len(new) and not (state.is_done and algorithm.needs_its_rows):
+            planned = algorithm.needs_plans and self._is_as_planned(state, new)
+            learn = algorithm.learn_planned if planned else algorithm.learn
             belief = learn(belief, new, history, state.seed)
         words = (UNBIASED,) if state.abandoned else ()
         if state.excluded:
@@ -540,7 +540,7 @@ class Strategy(ABC):
             seed=state.seed,
             round=state.round + 1,
             history=history,
-            answer=Answer(procedure, belief, words),
+            answer=Answer(algorithm, belief, words),
             stop_reason=None,
             belief=belief,
             abandoned=state.abandoned,
@@ -557,20 +557,20 @@ class Strategy(ABC):
         return torch.equal(new.measured, self.planned(state))
 
     def _stop_reason(self, state: State) -> str | None:
-        reason = self.procedure.stop_reason(state.belief, state.classification)
+        reason = self.algorithm.stop_reason(state.belief, state.classification)
         if reason is not None:
             return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
-            return self.procedure.at_limit(state.belief, BUDGET)
+            return self.algorithm.limit_reason(state.belief, BUDGET)
         reason = EXHAUSTED
-        if self.procedure.may_measure(state.belief, request.left):
-            if not self.procedure.is_out_of_reach(state.belief, request.left):
+        if self.algorithm.may_measure(state.belief, request.left):
+            if not self.algorithm.is_out_of_reach(state.belief, request.left):
                 return None
             reason = OUT_OF_REACH
         if self._is_decided_but_for_excluded(state):
             return DECIDED
-        return self.procedure.at_limit(state.belief, reason)
+        return self.algorithm.limit_reason(state.belief, reason)
 
     def _is_decided_but_for_excluded(self, state: State) -> bool:
         r"""Whether rows that were excluded are the only ones that are undecided.
@@ -578,7 +578,7 @@ class Strategy(ABC):
         Nothing can be said of them; the rows that can be measured are not exhausted.
         """
         undecided = state.classification.undecided
-        if self.procedure.draws_at_random or len(undecided) != len(self.pool):
+        if self.algorithm.draws_at_random or len(undecided) != len(self.pool):
             return False
         others = torch.ones_like(undecided).index_fill(0, state.excluded_rows, False)
         return bool(others.any()) and not bool((undecided & others).any())
@@ -715,14 +715,14 @@ class Strategy(ABC):
     # --- what differs -----------------------------------------------------------------
 
     @property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""How a run goes on from what is known."""
         # Not abstract, as type checkers would refuse `Strategy(pool, goal)`.
         raise NotImplementedError
 
     def _complete(self, observations: Observations) -> Observations:
         r"""What is told, checked, with what is known beforehand about the noise."""
-        return self.procedure.complete(observations)
+        return self.algorithm.complete(observations)
 
 
 def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
@@ -911,12 +911,12 @@ class Answer:
     r"""The answer of a state, made when it is first read.
 
     Args:
-        procedure: What answers.
+        algorithm: What answers.
         belief: What it believes.
         words: Sentences that the guarantee adds.
     """
 
-    procedure: Procedure
+    algorithm: Algorithm
     belief: Any
     words: tuple[str, ...] = ()
 
@@ -924,7 +924,7 @@ class Answer:
     @ordinary
     def classification(self) -> Classification:
         r"""The side of every row, with bounds and what is guaranteed."""
-        found = self.procedure.classification(self.belief)
+        found = self.algorithm.classification(self.belief)
         if not self.words:
             return found
         return replace(found, guarantee=" ".join((found.guarantee, *self.words)))
@@ -1015,7 +1015,7 @@ class State:
     def _forecast(self) -> Forecast:
         if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
-        return self.strategy.procedure.forecast(self.belief, self.told.n_measured)
+        return self.strategy.algorithm.forecast(self.belief, self.told.n_measured)
 
     @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:
@@ -1034,8 +1034,8 @@ class State:
             ValueError: If ``confidence`` is outside (0, 1).
         """
         in_interval(confidence, "confidence", 0.0, 1.0)
-        procedure = self.strategy.procedure
-        return procedure.content(self.belief, self.classification, confidence)
+        algorithm = self.strategy.algorithm
+        return algorithm.content(self.belief, self.classification, confidence)
 
     @ordinary
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
@@ -1058,7 +1058,7 @@ class State:
             UnsupportedError: If there is no joint posterior, or no stated level.
         """
         in_interval(alpha, "alpha", 0.0, 1.0)
-        return self.strategy.procedure.conservative(self.belief, alpha)
+        return self.strategy.algorithm.conservative(self.belief, alpha)
 
     @ordinary
     def predict(
@@ -1085,7 +1085,7 @@ class State:
         points = self.strategy.candidates.points(X)
         if data is not None:
             data = self.strategy._complete(data.of_outputs(self.strategy.outputs))
-        return self.strategy.procedure.predict(self.belief, points, data)
+        return self.strategy.algorithm.predict(self.belief, points, data)
 
     @property
     @ordinary
@@ -1095,7 +1095,7 @@ class State:
         The guarantee of the answer has their sentences as well. Each has a ``kind``,
         the ``rows`` that it is about and its ``text``.
         """
-        return self.strategy.procedure.remarks(self.belief)
+        return self.strategy.algorithm.remarks(self.belief)
 
     @ordinary
     def calibration(self, output: int = 0) -> Calibration:
@@ -1114,7 +1114,7 @@ class State:
         if output >= self.strategy.n_predicted:
             wanted = f"to be below {self.strategy.n_predicted}, the number of outputs"
             raise ValueError(complaint("output", wanted, f"got {output}"))
-        return self.strategy.procedure.calibration(self.belief, output)
+        return self.strategy.algorithm.calibration(self.belief, output)
 
     @property
     def observations(self) -> Observations:

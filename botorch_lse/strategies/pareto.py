@@ -24,11 +24,11 @@ from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.strategies.devices import on_device
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
 from botorch_lse.surrogate.learning import Refit
 from botorch_lse.surrogate.outputs import GaussianProcesses
@@ -104,7 +104,7 @@ class GPParetoStrategy(Strategy):
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
         self.placed.check()
-        self.procedure  # noqa: B018  (checks the audit)
+        self.algorithm  # noqa: B018  (checks the audit)
 
     @property
     def directions(self) -> tuple[bool, ...]:
@@ -119,7 +119,7 @@ class GPParetoStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The parts, with an audit of the answer if one is wanted."""
         return audited(self.placed, self.audit, self.pool, self.max_repeats)
 
@@ -129,9 +129,9 @@ class GPParetoStrategy(Strategy):
         return on_device(self)
 
     @cached_property
-    def parts(self) -> GPProcedure:
+    def parts(self) -> GaussianAlgorithm:
         r"""Goal, model, rule and widths joined."""
-        return GPProcedure(
+        return GaussianAlgorithm(
             self.pool,
             self.pool,
             self.goal,

@@ -48,12 +48,12 @@ from botorch_lse.rules.costs import RowCost, RowCosts
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.scores import Ambiguity, Random, Straddle, Variance, Width
 from botorch_lse.rules.truncated import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.strategies.criteria.content import ContentStop, watched
 from botorch_lse.strategies.devices import on_device
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
 from botorch_lse.surrogate.burn_in import BurnIn
 from botorch_lse.surrogate.learning import OutputModel, Refit
@@ -161,12 +161,12 @@ class GPStrategy(Strategy):
         self._check_rounds()
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
         self.placed.check()
-        self.procedure  # noqa: B018  (checks audit and content_tol)
+        self.algorithm  # noqa: B018  (checks audit and content_tol)
 
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The parts, with an audit, and a watch on how much is above, if wanted."""
         audit = self.audit, self.pool, self.max_repeats
         return watched(audited(self.placed, *audit), self.content_tol)
@@ -177,9 +177,9 @@ class GPStrategy(Strategy):
         return on_device(self)
 
     @cached_property
-    def parts(self) -> GPProcedure:
+    def parts(self) -> GaussianAlgorithm:
         r"""Goal, model, rule and loop joined."""
-        return GPProcedure(
+        return GaussianAlgorithm(
             self.pool,
             self.items,
             self.goal,
@@ -252,7 +252,7 @@ class GPStrategy(Strategy):
 
     @property
     def initial_observations(self) -> int:
-        r"""How many measurements the first design has; 0 with a burn-in.
+        r"""How many measurements the initial design has; 0 with a burn-in.
 
         They go to the rows of largest variance.
         """
@@ -684,7 +684,7 @@ class HRAGEStrategy(GPStrategy):
         return OptimalDesign(self.rounding, self.design, may_race=True)
 
     @cached_property
-    def parts(self) -> GPProcedure:
+    def parts(self) -> GaussianAlgorithm:
         r"""The parts joined; forecasts are by the design of what batches look at."""
         return replace(super().parts, forecasts_by_design=True)
 

@@ -22,7 +22,7 @@ from botorch_lse.data.distributions import Origin
 from botorch_lse.goals.regions import Region
 from botorch_lse.strategies.algorithm import BUDGET
 from botorch_lse.strategies.criteria.content import ContentKnown
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy
 
 CENTRES = 4
@@ -116,7 +116,7 @@ def _direction(strategy: Strategy) -> tuple[int, Origin]:
         ValueError: If the pool does not know how its rows were drawn.
     """
     parts: Any = getattr(strategy, "parts", None)
-    goal: Any = parts.goal if isinstance(parts, GPProcedure) else None
+    goal: Any = parts.goal if isinstance(parts, GaussianAlgorithm) else None
     is_level = isinstance(goal, Region) and goal.is_alike_in_all_rows
     if not (is_level and goal.n_outputs == goal.n_comparisons == 1):
         raise UnsupportedError(

@@ -38,7 +38,8 @@ Refit = int | float | Callable[[int], bool]
 many rounds as at the last fit (a float); or whether to after a number of rounds."""
 REACH = 0.2
 """Widths of the pool's range beyond it, in any input, up to which old values count for
-the first design: about the likeliest lengthscale of one input by the default prior."""
+the initial design: about the likeliest lengthscale of one input by the default
+prior."""
 ALIKE = 1e-12
 """Values that differ by no more than this share of their size count as alike."""
 UNFITTED_NOISE = 1e-2

@@ -16,7 +16,7 @@ from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.data.arguments import points_of
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request, round_generator
+from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.models import correlated
 from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.gaussian_process import (
@@ -46,14 +46,14 @@ from botorch_lse.surrogate.learning import (
 from botorch_lse.surrogate.posterior import Fits
 
 FIRST_PER_INPUT = 10
-"""Rows of the first design per input where a model is learnt: with ``2 (d + 1)`` of
+"""Rows of the initial design per input where a model is learnt: with ``2 (d + 1)`` of
 them, a default model said of functions with hidden regions that all is decided in 17 of
 40 runs, with ten in 4."""
 MOST_FIRST_INPUTS = 10
-"""Inputs that count for the first design: of the thousand bits of a fingerprint few are
-free, and no hundred rows fill a space of more than ten."""
+"""Inputs that count for the initial design: of the thousand bits of a fingerprint few
+are free, and no hundred rows fill a space of more than ten."""
 REPEATS = 4
-"""Rows of the first design that are measured again where the noise is learnt. Values of
+"""Rows of the initial design measured again where the noise is learnt. Values of
 different rows alone do not tell noise from a function that varies fast; a fit then took
 all of a region for noise, and said that nothing is above the level."""
 
@@ -69,7 +69,7 @@ class GaussianProcesses:
         pool: The candidates.
         outputs: The process of each output, with its noise.
         refit: See ``GPStrategy``, as are the next ones.
-        n_initial: Measurements of the first design.
+        n_initial: Measurements of the initial design.
         max_observations: The budget.
         max_repeats: How often one row may be measured.
         memory_budget: Bytes for arrays over the pool.
@@ -121,7 +121,7 @@ class GaussianProcesses:
 
     @property
     def wanted(self) -> int:
-        r"""How many measurements the first design should have, whatever the budget."""
+        r"""The wanted size of the initial design, whatever the budget."""
         if self.n_initial is not None:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
@@ -166,7 +166,7 @@ class GaussianProcesses:
 
     @property
     def n_repeats(self) -> int:
-        r"""How many measurements of the first design are to tell the noise.
+        r"""How many measurements of the initial design are to tell the noise.
 
         None where it is known, a row must not be measured twice, or the design is the
         user's. What history has of them is not measured again.
@@ -179,7 +179,7 @@ class GaussianProcesses:
 
     @property
     def n_first(self) -> int:
-        r"""How many measurements the first design has, within the budget.
+        r"""How many measurements the initial design has, within the budget.
 
         ``wanted`` go to the rows of largest variance, ``n_repeats`` to some of these
         again. 0 with a burn-in, which takes its place.
@@ -297,8 +297,8 @@ class GaussianProcesses:
     def gross(self, history: Observations) -> Tensor:
         r"""Places in the history of first values that may be slips.
 
-        Those of the first design, whose values nothing predicted before they came; none
-        where measurements are exact, as those of a program are.
+        Those of the initial design, whose values nothing predicted before they came;
+        none where measurements are exact, as those of a program are.
 
         Args:
             history: All observations, labelled by round.
@@ -525,7 +525,7 @@ class GaussianProcesses:
 
     # --- what may be measured ---------------------------------------------------------
 
-    def repeats_due(self, fits: Fits, request: Request) -> int:
+    def repeats_due(self, fits: Fits, request: PlanRequest) -> int:
         r"""How many rows of a batch are to be measured again, to tell the noise.
 
         Args:
@@ -538,13 +538,13 @@ class GaussianProcesses:
         n_rows = before.unique().numel()
         done, repeats = len(before) - n_rows, self.n_repeats
         if self.n_first < self.wanted + repeats:
-            # The budget ends the first design early; most of it is for new rows.
+            # The budget ends the initial design early; most of it is for new rows.
             repeats = min(repeats, self.n_first // 3)
         new = min(self.wanted, self.n_first - repeats) - n_rows
         return min(max(repeats - done, 0), max(request.size - max(new, 0), 0))
 
     def is_initial(self, fits: Fits) -> bool:
-        r"""Whether the run is still in its first design or its burn-in."""
+        r"""Whether the run is still in its initial design or its burn-in."""
         if not fits.is_informed:
             return True
         if self.burn_in is not None or not self.is_fixed:

@@ -282,7 +282,7 @@ def on_far_values(
         "far",
         f"Far from the pool: {'; '.join(found)}{more}. In another unit, or mistyped? "
         "Values so far away tell next to nothing of the pool, and do not count for the "
-        "first design.",
+        "initial design.",
     )
 
 

@@ -393,9 +393,9 @@ def passes_in_loop(scenario: Scenario, seed: int, divisor: float) -> bool:
         max_repeats=scenario.most,
         max_observations=MOST_DRAWN,
     )
-    assert isinstance(strategy.procedure, Audited)
-    weaker = replace(strategy.procedure, make_test=partial(divided, divisor))
-    vars(strategy)["procedure"] = weaker  # in its place
+    assert isinstance(strategy.algorithm, Audited)
+    weaker = replace(strategy.algorithm, make_test=partial(divided, divisor))
+    vars(strategy)["algorithm"] = weaker  # in its place
     truth = torch.where(above, margins, -margins)
     state = strategy.init(seed)
     while not state.is_done:

@@ -13,16 +13,16 @@ from torch import Tensor
 
 from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.data.classification import Classification
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.strategies import (
     LinearStrategy,
     NoiseWarning,
 )
-from botorch_lse.strategies.linear.procedure import (
+from botorch_lse.strategies.linear.algorithm import (
     BurnInPlan,
+    LinearAlgorithm,
     LinearBelief,
-    LinearProcedure,
 )
 from research.benchmark.engines import over_seeds
 from research.benchmark.guarantee import WRONG, End, Outcome, outcome, power_report
@@ -62,11 +62,11 @@ NOTES = (
 COLUMNS = ("instances", "form", *WRONG, "arms decided", "measurements")
 
 
-def altered(strategy: LinearStrategy, procedure: LinearProcedure) -> LinearStrategy:
-    r"""The same strategy with another procedure."""
+def altered(strategy: LinearStrategy, algorithm: LinearAlgorithm) -> LinearStrategy:
+    r"""The same strategy with another algorithm."""
     new = replace(strategy)
     # In place of those it would make; a whole simulation asks the parts.
-    vars(new)["parts"] = vars(new)["procedure"] = procedure
+    vars(new)["parts"] = vars(new)["algorithm"] = algorithm
     return new
 
 
@@ -90,17 +90,17 @@ def narrowed(strategy: LinearStrategy, divisor: float) -> LinearStrategy:
 
     Its plans and estimates stay as they are; its widths are divided by the number.
     """
-    procedure = strategy.parts
-    plan = procedure.burn_in
+    algorithm = strategy.parts
+    plan = algorithm.burn_in
     if plan is not None:
         given = {f.name: getattr(plan, f.name) for f in fields(BurnInPlan)}
         plan = NarrowBurnIn(**given, divisor=divisor)
-    noise_var = procedure.noise_var / divisor**2
-    return altered(strategy, replace(procedure, noise_var=noise_var, burn_in=plan))
+    noise_var = algorithm.noise_var / divisor**2
+    return altered(strategy, replace(algorithm, noise_var=noise_var, burn_in=plan))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chasing(LinearProcedure):
+class Chasing(LinearAlgorithm):
     r"""Batches that go where a wrong decision is nearest; else as it was.
 
     Args:
@@ -111,7 +111,7 @@ class Chasing(LinearProcedure):
     above: Tensor
     means: Tensor
 
-    def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
+    def planned_batch(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
         r"""``N`` counts, all of one row once nothing else must be measured."""
         burning = belief.burn_in is not None and belief.burn_in.lasts
         if burning or not belief.information.is_complete:

@@ -13,7 +13,7 @@ from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.strategies import GPStrategy, LSEStrategy, MELKStrategy, TruVaRStrategy
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from research.benchmark.guarantee import Form, guarantee_report
 from research.benchmark.registry import Options, entry
 from research.papers.problems import Problem, grid, matern_prior
@@ -45,7 +45,7 @@ def bounded_norm_problem(seed: int) -> Problem:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Divided(GPProcedure):
+class Divided(GaussianAlgorithm):
     r"""Widths divided by a number; else as it was.
 
     Args:
@@ -74,7 +74,7 @@ def _build(
     )
     parts = strategy.parts
     given = {f.name: getattr(parts, f.name) for f in fields(parts)}
-    vars(strategy)["procedure"] = Divided(**given, divisor=divisor)  # in its place
+    vars(strategy)["algorithm"] = Divided(**given, divisor=divisor)  # in its place
     return strategy
 
 

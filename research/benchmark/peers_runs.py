@@ -43,7 +43,7 @@ from research.benchmark.trust_runs import refits_after_growth
 
 FIRST_PER_INPUT = 10
 """Rows per input, drawn at random, that are measured before any method chooses: as many
-as a learnt model's own first design has."""
+as a learnt model's own initial design has."""
 
 
 @dataclass(frozen=True)

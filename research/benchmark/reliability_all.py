@@ -47,7 +47,7 @@ as many as they did."""
 GROWTH = 1.05
 """Hyper-parameters are learnt anew once there are so many times as many runs."""
 FEW = 12
-"""Runs of the first design of published AK-MCS."""
+"""Runs of the initial design of published AK-MCS."""
 RARE_ROWS, MORE_ROWS, VARIATION = 3_000, 3_000, 0.1
 """Rows of the first pool of a rare event, and those that each extension adds until the
 coefficient of variation of the pool as a sample is at most the last."""
@@ -62,7 +62,7 @@ class Method:
     Args:
         rule: By which runs are chosen; ``None``: the default.
         stop: By which it ends.
-        n_initial: Runs of the first design; ``None``: the default.
+        n_initial: Runs of the initial design; ``None``: the default.
         noise: The standard deviation of the noise of a run, as a share of that of the
             pool's values; the model has to learn it. 0: none, as the model is told.
     """
@@ -98,7 +98,7 @@ HALVED, NO_MORE, COVERED = 3, 6, 0.9
 no more than it; the share of runs whose interval holds the truth."""
 
 NOTES = (
-    "Model learnt (SingleTaskGP), no noise, one run at a time, the first design of "
+    "Model learnt (SingleTaskGP), no noise, one run at a time, the initial design of "
     f"10 d rows included in `runs` (`{OURS_FEW}`: of {FEW}, as in published runs). The "
     f"model is fitted again after {GROWTH - 1:.0%} more runs. All methods get the same "
     "pool of independent draws (run k: seed k) and the same model; they differ in rule "
@@ -114,7 +114,7 @@ NOTES = (
     "a sample is what is not known (`ContentKnown(..., until_sampled=True)`), until "
     f"that is at most {VARIATION:.0%}. `error` is against the labels of the last pool.",
     "`published`: the fewest runs that others report with an error below 5 %, on pools "
-    "and first designs of their own; what they report was read, not run.",
+    "and initial designs of their own; what they report was read, not run.",
     "`covers`: in how many runs the 95 % interval at the end holds the share of the "
     "pool: the posterior's, which is right if the model is, widened by what the "
     "estimate has moved in the last five rounds or tenth of all rounds, with noise in "

@@ -21,7 +21,7 @@ NAMES = ("four-branch, k = 7", "oscillator")
 
 @entry("speed", "content", "one decision for a failure probability on 100,000 rows")
 def speed_content(options: Options) -> Report:
-    r"""Seconds from a result to the next row, after the first design."""
+    r"""Seconds from a result to the next row, after the initial design."""
     rows, data = [], {}
     for name in NAMES[:1] if options.quick else NAMES:
         seconds, stopped = in_fresh_process(times, name)
@@ -47,7 +47,7 @@ def speed_content(options: Options) -> Report:
 
 
 def times(name: str) -> tuple[list[float], str]:
-    r"""Seconds of each decision after the first design, and why the run ended."""
+    r"""Seconds of each decision after the initial design, and why the run ended."""
     case, seconds = CASES[name], list[float]()
     pool = Pool.from_distribution(case.inputs, ROWS, seed=0, method="monte_carlo")
     values = case.f(pool.X)

@@ -38,9 +38,9 @@ class MaximumFeasibility(ContentStop):
         in_interval(self.limit, "limit", 0.0, math.inf)
         whole_number(self.times, "times", 1)
 
-    def check(self, procedure: Any) -> None:
+    def check(self, algorithm: Any) -> None:
         r"""Complain where sides hang on several levels."""
-        needs_one_level(procedure, self)
+        needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
         r"""Whether the largest expected feasibility is small enough."""

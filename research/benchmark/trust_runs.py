@@ -229,13 +229,13 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
         n_used, answer = state.n_used, state.classification
         way.note(answer, n_used)
         if ended is None:
-            inner, procedure = state.belief.inner, plain.procedure
-            answer = procedure.classification(inner)
-            reason = procedure.stop_reason(inner, answer) or state.stop_reason
+            inner, algorithm = state.belief.inner, plain.algorithm
+            answer = algorithm.classification(inner)
+            reason = algorithm.stop_reason(inner, answer) or state.stop_reason
             if reason is not None:
                 ended = way.ended(job, NOW, reason, answer, n_used)
             elif n_used >= limit:
-                reason = procedure.at_limit(inner, BUDGET)
+                reason = algorithm.limit_reason(inner, BUDGET)
                 ended = way.ended(job, NOW, reason, answer, n_used)
                 return [ended, replace(ended, arm=WITH_AUDIT)]
             elif state.belief.claim is not None:

@@ -35,6 +35,6 @@ def walk(previous, rows):
 class Nearest(ScoreRule):
     r"""A rule of one's own: the row whose mean is nearest to the level."""
 
-    def scores(self, situation):
-        mean = situation.posterior.mean
-        return -(mean - situation.goal.level(mean)).abs()
+    def scores(self, context):
+        mean = context.posterior.mean
+        return -(mean - context.goal.level(mean)).abs()

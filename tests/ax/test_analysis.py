@@ -204,7 +204,7 @@ def test_cards_and_table_say_how_much_is_above():
     assert str(content) in card_of(client, LevelSetAnalysis()).subtitle
     figure = card_of(client, LevelSetAnalysis()).get_figure()
     assert "of the pool is above" in figure.layout.title.text.replace("<br>", " ")
-    assert strategy.pool.stands_for_more
+    assert strategy.pool.is_weighted
 
 
 def test_cards_of_rows_that_count_alike_say_nothing_of_it():

@@ -2,7 +2,7 @@ import torch
 
 from botorch_lse.ax import POOL_INDEX, LevelSetNode
 from botorch_lse.strategies import LSEStrategy
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from tests.covering import more_when_slow
 
 from .worlds import (
@@ -58,7 +58,7 @@ def test_the_fold_equals_the_strategys_own_replay():
         state.observations,
         seed=node.seed,
         plans={i: list(round_.plan) for i, round_ in enumerate(rounds)},
-        abandoned={i: list(round_.used_up) for i, round_ in enumerate(rounds)},
+        abandoned={i: list(round_.lost) for i, round_ in enumerate(rounds)},
     )
     assert same_state(replayed, state)
 
@@ -85,13 +85,13 @@ def test_a_new_round_costs_one_tell(monkeypatch):
 
 def test_a_plan_is_drawn_once_per_round(monkeypatch):
     planned = []
-    plan = GPProcedure.plan
+    plan = GaussianAlgorithm.plan
 
     def counted(self, belief, request):
         planned.append(1)
         return plan(self, belief, request)
 
-    monkeypatch.setattr(GPProcedure, "plan", counted)
+    monkeypatch.setattr(GaussianAlgorithm, "plan", counted)
     strategy = lse()
     client = client_for(strategy)
     for _ in range(3):  # one by one, while a foreign row is pending

@@ -84,7 +84,7 @@ def test_predictions_by_the_values_of_a_row():
     ((mean, sem),) = client.predict([point])[0].values()
     assert mean == pytest.approx(float(answer.loc[there, "mean"].iloc[0]))
     assert sem == pytest.approx(float(answer.loc[there, "sigma"].iloc[0]))
-    # Off the pool a model must be there: the first design is not complete yet.
+    # Off the pool a model must be there: the initial design is not complete yet.
     off = {**point, "heat": 41.0}
     with pytest.raises(
         NoModelYet, match=r"none has been fitted yet: (\d+) of"

@@ -203,7 +203,7 @@ def test_first_rows_do_not_grow_with_bits():
     strategy = LSEStrategy(
         Pool(bits(300)), 0.3, model=LearntKernel(TanimotoKernel()), noise_std=0.1
     )
-    assert strategy.procedure.model.n_first == 100
+    assert strategy.algorithm.model.n_first == 100
 
 
 @pytest.mark.parametrize("kernel", [MaternKernel, lambda: MaternKernel()])

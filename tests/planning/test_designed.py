@@ -21,7 +21,7 @@ from botorch_lse.planning import (
     relaxed_counts,
 )
 from botorch_lse.strategies import HRAGEStrategy, MELKStrategy, MILKStrategy
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from tests.covering import covering
 from tests.reference import recording
 
@@ -71,7 +71,7 @@ def test_melk_and_the_optimiser_find_batches_alike(seed, q):
 
 def problem_of_round(strategy, state):
     none = torch.empty(0, dtype=torch.long)
-    (problem,) = strategy.procedure.situation(state.belief, none).problems
+    (problem,) = strategy.algorithm.context(state.belief, none).problems
     return problem
 
 
@@ -205,14 +205,15 @@ def test_on_the_table_of_runs_no_batch_leaves_more_than_the_rounded_design():
         if "prior" in name or "sample" in name:
             continue
         strategy, F, std = case.make()
-        is_plain = isinstance(strategy.procedure, GPProcedure)  # no audit around it
+        # No audit around it.
+        is_plain = isinstance(strategy.algorithm, GaussianAlgorithm)
         if len(strategy.pool) > 40 or case.way != "asked" or not is_plain:
             continue  # the large ones take minutes here
         generator = torch.Generator().manual_seed(0)
         state = strategy.init()
         while not state.is_done and state.round < 4:
             rows = strategy.ask(state).order
-            if not strategy.procedure.model.is_initial(state.belief.fits):
+            if not strategy.algorithm.model.is_initial(state.belief.fits):
                 batches = {
                     rounding: replace(strategy, rounding=rounding).ask(state).order
                     for rounding in ("quota", "exchange")

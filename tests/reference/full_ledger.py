@@ -75,7 +75,7 @@ def full_ledger(node, experiment, metrics, noise_std):
                 if measured:
                     to["results"].append(measured)
                 elif gone or status == "EARLY_STOPPED":
-                    to["used_up"] += rows
+                    to["lost"] += rows
                 else:
                     to["running"] += rows
                     to["running_trials"].append(i)

@@ -159,7 +159,7 @@ class ByHand:
         if self.state.is_done or len(self.out) > 20:
             return
         size = None
-        if self.strategy.procedure.size_is_open:
+        if self.strategy.algorithm.size_is_open:
             size = self.rng.choice([None, 1, 3])
         try:
             batch = self.strategy.ask(self.state, pending=self.out, size=size)
@@ -206,7 +206,7 @@ class ByHand:
         try:
             self.state = self.strategy.exclude(self.state, rows)
         except BotorchError as error:
-            takes = self.strategy.procedure.takes_any_rows(self.state.belief)
+            takes = self.strategy.algorithm.takes_any_rows(self.state.belief)
             if takes or not is_refusal(error):
                 raise
 

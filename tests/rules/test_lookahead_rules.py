@@ -12,7 +12,7 @@ from scipy.special import entr, ndtr
 from scipy.stats import norm
 
 from botorch_lse import Observations, Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.lookahead import mutual_information
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.rules.lookahead import Reductions
@@ -84,8 +84,8 @@ def after_first(strategy: Strategy) -> State:
     return strategy.replay(Observations(torch.tensor(FIRST), y))
 
 
-def asked(size: int, left: torch.Tensor) -> Request:
-    return Request(size, left, torch.tensor([], dtype=torch.long), 0, 1)
+def asked(size: int, left: torch.Tensor) -> PlanRequest:
+    return PlanRequest(size, left, torch.tensor([], dtype=torch.long), 0, 1)
 
 
 class Dense:
@@ -167,10 +167,10 @@ def test_scores_are_expectations_over_the_values_to_come(rule, loss) -> None:
     state = after_first(strategy)
     dense, targets = Dense(NOISE), targets_of(state)
     assert 0 < targets.sum() < N
-    situation = strategy.parts.situation(state.belief, torch.tensor([5]))
+    context = strategy.parts.context(state.belief, torch.tensor([5]))
     dense.plan(5)
     some = [1, 5, 14, 22, 33]
-    found = rule.scores(situation, None, torch.tensor(some))
+    found = rule.scores(context, None, torch.tensor(some))
     tau = getattr(rule, "tau", 0.0)
     wanted = [dense.removed(row, loss, tau, targets) for row in some]
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3, atol=2e-5)
@@ -202,8 +202,8 @@ def added_one_by_one(rule: LookAhead, batch: list[int]) -> float:
     state, total = after_first(strategy), 0.0
     for i, row in enumerate(batch):
         pending = torch.tensor(batch[:i], dtype=torch.long)
-        situation = strategy.parts.situation(state.belief, pending)
-        total += float(rule.scores(situation, None, torch.tensor([row])))
+        context = strategy.parts.context(state.belief, pending)
+        total += float(rule.scores(context, None, torch.tensor([row])))
     return total
 
 
@@ -441,10 +441,10 @@ def test_targets_count_by_their_weights(rule, loss) -> None:
     strategy = build(rule, HEAVY)
     state = after_first(strategy)
     dense, targets = WeightedDense(NOISE), targets_of(state)
-    situation = strategy.parts.situation(state.belief, torch.tensor([5]))
+    context = strategy.parts.context(state.belief, torch.tensor([5]))
     dense.plan(5)
     some = [1, 5, 14, 22, 33]
-    found = rule.scores(situation, None, torch.tensor(some))
+    found = rule.scores(context, None, torch.tensor(some))
     wanted = [
         dense.removed(row, loss, getattr(rule, "tau", 0.0), targets) for row in some
     ]
@@ -460,11 +460,9 @@ def test_what_a_row_takes_off_the_variance_of_the_share_is_exact() -> None:
     strategy = build(ContentVariance(), HEAVY)
     state = after_first(strategy)
     targets = targets_of(state)
-    situation = strategy.parts.situation(
-        state.belief, torch.tensor([], dtype=torch.long)
-    )
+    context = strategy.parts.context(state.belief, torch.tensor([], dtype=torch.long))
     some = torch.tensor([10, 22])
-    found = ContentVariance().scores(situation, None, some).numpy()
+    found = ContentVariance().scores(context, None, some).numpy()
     dense = Dense(NOISE)
     mean, K = GP.posterior(
         X.numpy(), X[dense.rows].numpy(), np.array(dense.y), NOISE[dense.rows]
@@ -503,6 +501,6 @@ def test_copies_of_a_point_count_together() -> None:
         state = after_first(strategy)
         none = torch.tensor([], dtype=torch.long)
         scores.append(
-            rule.scores(strategy.parts.situation(state.belief, none), None, some)
+            rule.scores(strategy.parts.context(state.belief, none), None, some)
         )
     torch.testing.assert_close(scores[0], scores[1], rtol=1e-8, atol=0.0)

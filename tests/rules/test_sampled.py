@@ -21,7 +21,7 @@ from botorch_lse.functional.lookahead import (
 from botorch_lse.goals.extremes import Maximiser
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.rules import lookahead
-from botorch_lse.rules.base import Situation
+from botorch_lse.rules.base import SelectionContext
 from botorch_lse.rules.lookahead import Reductions
 from botorch_lse.strategies import (
     Above,
@@ -160,7 +160,7 @@ CASES: dict[str, tuple[LookAhead, Region | Maximiser, bool]] = {
 
 
 @cache
-def situation_of(name: str) -> Situation:
+def situation_of(name: str) -> SelectionContext:
     r"""After 30 measurements, while two more are being made."""
     rule, goal, is_single = CASES[name]
     M = getattr(goal, "n_outputs", 1)
@@ -176,7 +176,7 @@ def situation_of(name: str) -> Situation:
     strategy = Strategy(pool, goal, rule=rule, **given)
     memory = strategy.rule.start(belief.posterior, 4.0)
     pending = torch.tensor([70, 200])
-    return strategy.parts.situation(replace(belief, memory=memory), pending)
+    return strategy.parts.context(replace(belief, memory=memory), pending)
 
 
 @pytest.mark.some(8)
@@ -185,12 +185,12 @@ def situation_of(name: str) -> Situation:
 def test_rules_choose_from_a_sample_as_well_as_from_all(
     name, kind, monkeypatch
 ) -> None:
-    rule, situation = CASES[name][0], situation_of(name)
-    every = torch.arange(len(situation.open_rows))
+    rule, context = CASES[name][0], situation_of(name)
+    every = torch.arange(len(context.open_rows))
     limits(monkeypatch, EVERY)
-    wanted = rule.scores(situation, None, every)
+    wanted = rule.scores(context, None, every)
     limits(monkeypatch, SAMPLED[kind])
-    found = rule.scores(situation, None, every)
+    found = rule.scores(context, None, every)
     scored = found > 0
     torch.testing.assert_close(found[scored], wanted[scored], rtol=1e-8, atol=1e-10)
     assert float(found.max()) >= GOOD[kind] * float(wanted.max())

@@ -166,9 +166,9 @@ def test_a_rule_of_ones_own_is_scored_anew_each_time(monkeypatch) -> None:
     class Rising(ScoreRule):
         r"""Likes rows that are known: its scores rise as variances shrink."""
 
-        def scores(self, situation):
-            asked.append(situation.posterior.variance)
-            return -situation.posterior.variance
+        def scores(self, context):
+            asked.append(context.posterior.variance)
+            return -context.posterior.variance
 
     strategy = Strategy(
         pool_of(60, 0),
@@ -194,9 +194,9 @@ def test_no_score_rises_when_variances_shrink(monkeypatch, rule: ScoreRule) -> N
     seen = []
     own = type(rule).scores
 
-    def noted(self, situation):
-        found = own(self, situation)
-        seen.append((situation.belief, found))
+    def noted(self, context):
+        found = own(self, context)
+        seen.append((context.belief, found))
         return found
 
     monkeypatch.setattr(type(rule), "scores", noted)

@@ -11,7 +11,7 @@ from gpytorch.kernels import RBFKernel
 from scipy.stats import norm
 
 from botorch_lse import Observations, Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.rules.lookahead import Visits
 from botorch_lse.rules.switching import expected_wrong
@@ -71,9 +71,9 @@ def after(strategy: Strategy, rows: list[int]) -> State:
     return strategy.replay(Observations(torch.tensor(rows), y, round=whole))
 
 
-def asked(size: int, pending: list[int] | None = None) -> Request:
+def asked(size: int, pending: list[int] | None = None) -> PlanRequest:
     seen = torch.tensor(pending or [], dtype=torch.long)
-    return Request(size, torch.full((N,), 9), seen, 0, 1)
+    return PlanRequest(size, torch.full((N,), 9), seen, 0, 1)
 
 
 # --- reference ------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_what_is_known_exactly_is_not_expected_to_be_wrong() -> None:
     model = GaussianProcess(KERNEL_OF_ONE, noise_std=0.0)
     strategy = Strategy(pool, Above(0.0, epsilon=0.1), model=model, rule=HANDOVER)
     state = strategy.init()
-    seen = strategy.parts.situation(state.belief, torch.tensor([], dtype=torch.long))
+    seen = strategy.parts.context(state.belief, torch.tensor([], dtype=torch.long))
     assert expected_wrong(seen) == pytest.approx(0.5)  # both rows lie on the level
     state = strategy.tell(state, Observations([0, 1], [0.0, -1.0]))
     assert state.is_done
@@ -331,7 +331,7 @@ def test_what_is_expected_to_be_wrong_counts_by_weights() -> None:
         told = Observations(torch.tensor([1, 4]), torch.tensor([0.5, -0.4]))
         state = strategy.replay(told)
         none = torch.tensor([], dtype=torch.long)
-        found[name] = expected_wrong(strategy.parts.situation(state.belief, none))
+        found[name] = expected_wrong(strategy.parts.context(state.belief, none))
         answer = state.classification
         p = answer.probability_above
         wrong = torch.minimum(p, 1 - p) * answer.undecided

@@ -139,7 +139,7 @@ def test_rows_have_their_own_cost_and_noise(goal: str) -> None:
 
 def test_widths_of_the_theorem_grow_with_time() -> None:
     strategy = build("threshold", beta_factor=None)
-    assert strategy.procedure.claims_confidence
+    assert strategy.algorithm.claims_confidence
     assert "Lemma C.1" in strategy.guarantee
     for t, state in enumerate(run(strategy, 5)):
         want = 2 * math.log(N * (math.pi * (t + 1)) ** 2 / (6 * strategy.delta))
@@ -315,9 +315,9 @@ def test_prefilter_scores_the_most_promising_rows(goal: str) -> None:
     row = int(strategy.ask(state).order)
     top = quick.argsort(descending=True)[:3].tolist()
     assert row in top
-    situation = strategy.procedure.situation(belief, torch.empty(0, dtype=torch.long))
+    context = strategy.algorithm.context(belief, torch.empty(0, dtype=torch.long))
     previous = belief.memory.previous
-    scores = strategy.rule.scores(situation, previous, torch.arange(N))
+    scores = strategy.rule.scores(context, previous, torch.arange(N))
     assert float(scores[row]) == float(scores[top].max())
     everything = build(goal, prefilter=N)
     assert_same_choice(everything, build(goal))

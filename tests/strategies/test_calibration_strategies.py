@@ -59,7 +59,7 @@ def test_a_learnt_model_is_judged_by_what_it_said_before_it_learnt_more() -> Non
     strategy = lse(model=None, n_initial=8)
     state = told(strategy, sample(1), 6)
     ahead = state.calibration().ahead
-    assert len(ahead) == 16  # the first design is predicted by no model
+    assert len(ahead) == 16  # the initial design is predicted by no model
     again = strategy.replay(state.observations)
     assert torch.equal(again.calibration().ahead, ahead)
     before = told(strategy, sample(1), 5)

@@ -16,10 +16,10 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
 from botorch_lse import Observations, Pool, acquisition, strategies
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
-from botorch_lse.rules.base import Situation
+from botorch_lse.rules.base import SelectionContext
 from botorch_lse.rules.scores import drawn_beta
 from botorch_lse.strategies import (
     Above,
@@ -253,7 +253,7 @@ def test_the_randomized_straddle_is_the_straddle_of_the_drawn_width() -> None:
     open_rows, none = state.belief.sides.candidates, torch.empty(0, dtype=torch.long)
     found = []
     for seed in range(200):
-        request = Request(1, torch.full((len(POOL),), 9), none, seed, 1)
+        request = PlanRequest(1, torch.full((len(POOL),), 9), none, seed, 1)
         found += strategy.parts.plan(state.belief, request).tolist()
         score = drawn_beta(seed, 1) ** 0.5 * sigma - (mean - 0.3).abs()
         assert score[found[-1]] == score[open_rows].max()
@@ -285,9 +285,9 @@ def test_a_band_needs_a_width(rule) -> None:
 class Nearest(ScoreRule):
     r"""A rule of one's own: the row whose mean is nearest to the level."""
 
-    def scores(self, situation: Situation) -> torch.Tensor:
-        mean = situation.posterior.mean
-        return -(mean - situation.goal.level(mean)).abs()
+    def scores(self, context: SelectionContext) -> torch.Tensor:
+        mean = context.posterior.mean
+        return -(mean - context.goal.level(mean)).abs()
 
 
 def test_a_rule_written_elsewhere_is_asked_like_ours() -> None:
@@ -301,7 +301,7 @@ def test_a_rule_written_elsewhere_is_asked_like_ours() -> None:
 
 def test_the_default_rule_is_one_for_the_goal() -> None:
     rules = {
-        type(goal): type(Strategy(POOL, goal).procedure.rule)
+        type(goal): type(Strategy(POOL, goal).algorithm.rule)
         for goal in (*GOALS, ParetoByDifferences((True, True)))
     }
     assert rules == {

@@ -97,7 +97,7 @@ def test_a_forecast_ends_where_no_number_is_worth_the_wait() -> None:
 def test_a_forecast_is_kept_with_its_state(monkeypatch) -> None:
     state = make(LSEStrategy).init()
     asked = state.forecast()
-    monkeypatch.setattr(type(state.strategy.procedure), "forecast", None)
+    monkeypatch.setattr(type(state.strategy.algorithm), "forecast", None)
     assert state.forecast() is asked
 
 
@@ -117,11 +117,11 @@ def test_a_large_pool_is_foreseen_from_a_part_of_it(monkeypatch, level: float) -
     state = strategy.tell(
         strategy.init(), Observations(rows, (6 * X[rows, 0]).sin().double())
     )
-    whole = strategy.procedure.forecast(state.belief, 0).observations
+    whole = strategy.algorithm.forecast(state.belief, 0).observations
     for module in (gaussian, row_forecast):
         monkeypatch.setattr(module, "FORECAST_ROWS", 60)
         monkeypatch.setattr(module, "LARGEST", 120)
-    part = strategy.procedure.forecast(state.belief, 0)
+    part = strategy.algorithm.forecast(state.belief, 0)
     assert "undecided rows the 60 widest count" in part.basis
     # What is promised of any forecast: the part has features of its own.
     assert whole / 2 <= part.observations <= 2 * whole

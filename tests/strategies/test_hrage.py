@@ -201,7 +201,7 @@ def test_level_set_batches_are_close_to_the_best_of_all() -> None:
         sides = replace(state.belief.sides, side=side, candidates=side == 0)
         belief = replace(state.belief, sides=sides)
         request = strategy._request(state, torch.empty(0).long())
-        rows = strategy.procedure.plan(belief, replace(request, size=8))
+        rows = strategy.algorithm.plan(belief, replace(request, size=8))
         combos = torch.eye(6).double()[side == 0]
         every = list(itertools.combinations_with_replacement(range(6), 8))
         left = [worst_left(K, noise, batch, combos) for batch in every]
@@ -304,7 +304,7 @@ def test_known_noise_is_seldom_wrong_and_says_so(
         open_rows.append(float(answer.undecided.double().mean()))
     assert float(np.mean(open_rows)) < 0.5
     assert wrong <= n_runs // 5  # of 20, more has probability 0.05 at delta = 0.1
-    assert strategy.procedure.claims_confidence
+    assert strategy.algorithm.claims_confidence
     assert strategy.guarantee.startswith("With probability 0.9 ")
     assert ("over all ordered pairs" in strategy.guarantee) == (threshold is None)
 
@@ -314,12 +314,12 @@ def test_the_width_of_the_maximiser_covers_all_pairs() -> None:
     t, N = 3, len(X)
     for strategy, many in ((level, N), (best, N * N)):
         want = 2 * np.log(many * np.pi**2 * t**2 / (6 * 0.05))
-        assert strategy.procedure.widths(t) == pytest.approx(want)
+        assert strategy.algorithm.widths(t) == pytest.approx(want)
 
 
 def test_estimated_noise_claims_no_confidence() -> None:
     strategy = make(beta=None)
-    assert not strategy.procedure.claims_confidence
+    assert not strategy.algorithm.claims_confidence
     assert strategy.guarantee.startswith("No confidence is claimed")
     assert "estimates from 36 measurements" in strategy.guarantee
     assert "given, not derived" in make(beta=4.0).guarantee

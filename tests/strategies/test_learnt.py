@@ -1,4 +1,4 @@
-r"""A model that is learnt from few data decides little: first design, scale, sides."""
+r"""A model learnt from few data decides little: initial design, scale, sides."""
 
 import dataclasses
 import math
@@ -64,7 +64,7 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
     return played(strategy, values, rounds, seed)[-1]
 
 
-# --- the first design -----------------------------------------------------------------
+# --- the initial design ---------------------------------------------------------------
 
 
 @pytest.mark.some(4)
@@ -95,8 +95,8 @@ def test_a_first_design_is_no_larger_than_the_pool():
 def test_what_the_budget_does_not_allow_is_said():
     strategy = learnt(LSEStrategy, max_observations=12)
     assert strategy.initial_observations == 12
-    assert "allows 12 of the 20 rows of a first design" in strategy.guarantee
-    assert "first design" not in learnt(LSEStrategy).guarantee
+    assert "allows 12 of the 20 rows of an initial design" in strategy.guarantee
+    assert "initial design" not in learnt(LSEStrategy).guarantee
     own = learnt(LSEStrategy, n_initial=7)
     assert own.initial_observations == 7
 
@@ -451,7 +451,7 @@ def test_without_the_cure_one_is(monkeypatch):
     r"""The check above can fail: six first rows, and the model taken at its word."""
     none = lambda part, *_: torch.zeros(len(part.pool), dtype=torch.bool)  # noqa: E731
     monkeypatch.setattr(base, "side_of_all", lambda *_: None)
-    monkeypatch.setattr(base.GPProcedure, "_sure_by_prior_alone", none)
+    monkeypatch.setattr(base.GaussianAlgorithm, "_sure_by_prior_alone", none)
     options = {"n_initial": 6, "level_z": None}
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]
 

@@ -25,7 +25,7 @@ from botorch_lse.strategies import (
     NoiseWarning,
     State,
 )
-from botorch_lse.strategies.linear.procedure import Questions, next_weights, rounded
+from botorch_lse.strategies.linear.algorithm import Questions, next_weights, rounded
 from tests.covering import covering, more_when_slow
 from tests.strategies.runs import assert_same
 
@@ -164,10 +164,10 @@ def test_intervals_are_those_of_least_squares_and_the_stitched_width() -> None:
     z = X[data.indices] / NOISE
     V = z.mT @ z
     theta = torch.linalg.lstsq(z, (data.y / NOISE).unsqueeze(-1)).solution
-    to_span = strategy.procedure._to_span
+    to_span = strategy.algorithm._to_span
     W = (
         torch.linalg.pinv(to_span).mT
-        @ strategy.procedure.W
+        @ strategy.algorithm.W
         @ torch.linalg.pinv(to_span)
     )
     half = StitchedWidth(W, DELTA).squared(Information.of(V, W), X).sqrt()
@@ -199,7 +199,7 @@ def test_features_of_deficient_rank_do_as_well() -> None:
     narrow, other = melk(max_observations=200), melk(wide, max_observations=200)
     a = narrow.simulate(means_of(0), 0)
     b = other.simulate(means_of(0), 0)
-    assert other.procedure.Phi.shape[1] == 3
+    assert other.algorithm.Phi.shape[1] == 3
     assert a.n_used == b.n_used
     torch.testing.assert_close(a.classification.mean, b.classification.mean)
 
@@ -500,7 +500,7 @@ def test_burn_in_data_enter_with_the_largest_variance() -> None:
     state = strategy.init()
     while state.belief.burn_in.lasts:
         state = with_scatter(0, strategy, state)
-    Phi, counts = strategy.procedure.Phi, state.belief.sums.counts
+    Phi, counts = strategy.algorithm.Phi, state.belief.sums.counts
     V = (counts.unsqueeze(-1) * Phi).mT @ Phi / strategy.variance_bounds[1]
     torch.testing.assert_close(state.belief.sums.V, V)
     assert state.belief.width.delta == pytest.approx(0.025)
@@ -734,7 +734,7 @@ def paired(**options) -> HRAGELinearStrategy:
     strategy = HRAGELinearStrategy(
         pool, 0.0, targets=wanted, noise_std=1.0, batch_size=32, **options
     )
-    assert strategy.procedure.widths.uses_martingales
+    assert strategy.algorithm.widths.uses_martingales
     return strategy
 
 

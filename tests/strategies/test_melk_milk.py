@@ -296,8 +296,8 @@ def test_only_the_theorem_s_width_claims_a_confidence(cls: type) -> None:
 
 def test_pairs_have_wider_intervals_than_rows() -> None:
     rows, pairs = make(MELKStrategy, beta=None), make(MILKStrategy, beta=None)
-    assert pairs.procedure.widths(1) == pytest.approx(
-        rows.procedure.widths(1) + 2 * np.log(36)
+    assert pairs.algorithm.widths(1) == pytest.approx(
+        rows.algorithm.widths(1) + 2 * np.log(36)
     )
 
 

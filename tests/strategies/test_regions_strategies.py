@@ -427,7 +427,7 @@ def test_words_of_python_do_not_combine_regions_in_silence(combine) -> None:
 
 
 def test_a_rule_that_asks_for_the_level_hears_that_there_are_several() -> None:
-    with pytest.raises(UnsupportedError, match=r"reads `situation.comparisons`"):
+    with pytest.raises(UnsupportedError, match=r"reads `context.comparisons`"):
         Above(SLOPE).level(ROWS[:, 0])
 
 

@@ -249,7 +249,7 @@ def a_batch_that_is_too_large(_: Path) -> Going:
     assert lse(batch_size=6, max_repeats=1)
 
 
-@case("algorithm:Procedure.check_audit#1", "it needs one level or a region")
+@case("algorithm:Algorithm.check_audit#1", "it needs one level or a region")
 def an_audit_of_other_rows(_: Path) -> Going:
     region = Above(0.5) & Below(0.9, output=1)
     pool = POOL.at_outputs(2, costs=(1.0, 1.0))
@@ -310,19 +310,19 @@ def linear() -> Any:
     return measured(MELKLinearStrategy(ARMS, 0.5, noise_std=0.1))
 
 
-@case("algorithm:Procedure.conservative#1", "Expected a strategy on a Gaussian process")
+@case("algorithm:Algorithm.conservative#1", "Expected a strategy on a Gaussian process")
 def a_set_without_joint_draws(_: Path) -> Going:
     yield linear().conservative
     assert measured(lse()).conservative().shape == (6,)
 
 
-@case("algorithm:Procedure.calibration#1", "Expected a strategy on a Gaussian process")
+@case("algorithm:Algorithm.calibration#1", "Expected a strategy on a Gaussian process")
 def a_calibration_without_predictions(_: Path) -> Going:
     yield linear().calibration
     assert str(measured(lse(), 2).calibration())
 
 
-@case("algorithm:Procedure.predict#1", "Expected a strategy on a Gaussian process")
+@case("algorithm:Algorithm.predict#1", "Expected a strategy on a Gaussian process")
 def a_prediction_by_features(_: Path) -> Going:
     yield lambda: linear().predict([[0.3]])
     mean, _sigma = measured(lse()).predict([[0.3]])

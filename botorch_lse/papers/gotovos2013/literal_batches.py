@@ -17,14 +17,14 @@ from botorch_lse.confidence.schedules import (
     UnionBeta,
 )
 from botorch_lse.data.observations import Observations
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import first_best
 from botorch_lse.goals.base import Goal
 from botorch_lse.goals.extremes import ShareOfMax
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.rules.base import Belief, ScoreRule
 from botorch_lse.rules.scores import Ambiguity, Width
-from botorch_lse.strategies.gaussian import GPProcedure
+from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.presets import GPStrategy
 
 
@@ -134,11 +134,11 @@ def _information(strategy: _Literal) -> float:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LiteralBatches(GPProcedure):
+class LiteralBatches(GaussianAlgorithm):
     r"""Rounds in which each row that is chosen tightens regions and sides at once.
 
     Args:
-        information: ``C``; else see ``GPProcedure``.
+        information: ``C``; else see ``GaussianAlgorithm``.
     """
 
     information: float
@@ -165,7 +165,7 @@ class LiteralBatches(GPProcedure):
                 "`LSEStrategy`."
             )
 
-    def plan(self, belief: Belief, request: Request) -> Tensor:
+    def plan(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The best row after each step inside the batch."""
         left = request.left.clone()
         rows: list[int] = []
@@ -185,13 +185,13 @@ class LiteralBatches(GPProcedure):
         return super().observe(self._inside_the_batch(belief, new), new)
 
     def _choice(self, belief: Belief, left: Tensor) -> int | None:
-        situation = self.situation(belief, left[:0])
+        context = self.context(belief, left[:0])
         posterior = belief.posterior
         scores = posterior.variance
-        if not situation.is_initial:
+        if not context.is_initial:
             assert isinstance(self.rule, ScoreRule)  # as both strategies have
-            scores = self.rule.scores(situation)
-        return first_best(scores, situation.open_rows & (left > 0), posterior.scale)
+            scores = self.rule.scores(context)
+        return first_best(scores, context.open_rows & (left > 0), posterior.scale)
 
     def _step(self, belief: Belief, row: int) -> Belief:
         fits, t = belief.fits.expecting(torch.tensor([row])), belief.n_intervals + 1

@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import first_best
-from botorch_lse.rules.base import Rule, Situation, one_by_one, variance_left
+from botorch_lse.rules.base import Rule, SelectionContext, one_by_one, variance_left
 from botorch_lse.rules.scores import STRADDLE_WIDTH, Straddle
 from botorch_lse.strategies.presets import GPStrategy
 
@@ -29,12 +29,12 @@ class StraddleRank(Rule):
     intersects = False
     is_monotone = False
 
-    def rows(self, situation: Situation, request: Request) -> Tensor:
+    def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The best distinct rows, none that is out."""
-        if situation.is_initial:
-            return one_by_one(situation, request, variance_left)
-        posterior = situation.belief.posterior
-        scores = Straddle().scores(replace(situation, fits=situation.belief.fits))
+        if context.is_initial:
+            return one_by_one(context, request, variance_left)
+        posterior = context.belief.posterior
+        scores = Straddle().scores(replace(context, fits=context.belief.fits))
         usable = request.left > 0
         eligible = usable.index_fill(0, request.pending, False)
         if not bool(eligible.any()):  # all others are out: rows once more

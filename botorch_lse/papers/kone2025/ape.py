@@ -145,7 +145,7 @@ class APEStrategy(ParetoStrategy):
         whole_number(self.step, "step", 1)
 
     @cached_property
-    def procedure(self) -> AllSamples:
+    def algorithm(self) -> AllSamples:
         r"""The rounds of the algorithm."""
         rule = APERule(self.question, self.step)
         return AllSamples(self.pool, self.question, rule, self.guarantee)

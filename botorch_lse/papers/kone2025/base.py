@@ -22,7 +22,7 @@ from botorch_lse.goals.pareto import ParetoEstimate, checked_directions, signs_o
 from botorch_lse.papers.kone2025.gaps import empirical_gaps, pareto_margins
 from botorch_lse.papers.kone2025.least_squares import LinearFit
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Procedure
+from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 
 
@@ -269,7 +269,7 @@ class ParetoStrategy(Strategy):
 
     @property
     @abstractmethod
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The rounds of the algorithm."""
 
     def estimate(self, state: State) -> ParetoEstimate:
@@ -312,19 +312,19 @@ class ParetoStrategy(Strategy):
             measure: From ``k`` rows and ``k`` counts to ``k x m`` means.
             seed: The seed of ``init``.
         """
-        procedure = self.procedure
-        belief, n, rounds = procedure.start(seed), 0, 0
+        algorithm = self.algorithm
+        belief, n, rounds = algorithm.start(seed), 0, 0
         while bool(belief.counts.any()):
             room = None if self.max_observations is None else self.max_observations - n
-            size = procedure.round_size(belief, room)
+            size = algorithm.round_size(belief, room)
             if size == 0:
-                answer = procedure.classification(belief)
+                answer = algorithm.classification(belief)
                 return SimulatedRun(answer, n, rounds, BUDGET)
             rows = belief.counts.nonzero().view(-1)
             counts = belief.counts[rows]
             new = Observations(
                 rows, measure(rows, counts), round=torch.tensor(rounds), counts=counts
             )
-            belief = procedure.learn(belief, procedure.complete(new), new, seed)
+            belief = algorithm.learn(belief, algorithm.complete(new), new, seed)
             n, rounds = n + size, rounds + 1
-        return SimulatedRun(procedure.classification(belief), n, rounds, DECIDED)
+        return SimulatedRun(algorithm.classification(belief), n, rounds, DECIDED)

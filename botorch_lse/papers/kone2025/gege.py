@@ -36,7 +36,7 @@ from botorch_lse.papers.kone2025.rounds import (
 )
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.linear.procedure import features_of
+from botorch_lse.strategies.linear.algorithm import features_of
 
 DESIGN_TOLERANCE = 1e-3
 ROUNDINGS = ("quota", "pukelsheim", "regret")
@@ -124,7 +124,7 @@ class DesignSampling(Sampling):
 
     @cached_property
     def least(self) -> int:
-        r"""With as many measurements the rounded first design spans the features."""
+        r"""With as many measurements the rounded initial design spans the features."""
         first = OptEstimator(self.X, self.rounding)
         n = max(first.rank, first.least)
         while not math.isfinite(first.worst_norm(first.counts(n, LARGEST_KAPPA))):
@@ -172,7 +172,7 @@ class GEGEBudgetStrategy(ParetoStrategy):
         return HalvingRule(self.question, sampling, budget(self.max_observations))
 
     @cached_property
-    def procedure(self) -> OwnSamples:
+    def algorithm(self) -> OwnSamples:
         r"""The rounds of the algorithm."""
         return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 
@@ -336,7 +336,7 @@ class GEGEPACStrategy(ParetoStrategy):
         one_of(self.rounding, "rounding", ROUNDINGS)
 
     @cached_property
-    def procedure(self) -> OwnSamples:
+    def algorithm(self) -> OwnSamples:
         r"""The rounds of the algorithm."""
         return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 

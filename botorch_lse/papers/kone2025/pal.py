@@ -13,7 +13,7 @@ from botorch_lse.goals.base import View
 from botorch_lse.goals.pareto import Comparison, ParetoSet, ParetoSides, with_outputs
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.rules.base import Rule, ScoreRule, Situation
+from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext
 from botorch_lse.strategies.pareto import GPParetoStrategy
 
 
@@ -107,13 +107,13 @@ class Diameter(ScoreRule):
     several_outputs = True
     only_candidates = True
 
-    def scores(self, situation: Situation) -> Tensor:
+    def scores(self, context: SelectionContext) -> Tensor:
         r"""Diameters of the rectangles, with the intervals that planned rows leave."""
         sides = []
         for posterior, regions in zip(
-            situation.posteriors, situation.belief.all_regions, strict=True
+            context.posteriors, context.belief.all_regions, strict=True
         ):
-            expected = posterior.mean, posterior.sigma, situation.beta
+            expected = posterior.mean, posterior.sigma, context.beta
             left = regions.intersect(*expected)
             sides.append((left.upper - left.lower).clamp_min(0.0) / posterior.scale)
         return torch.stack(sides, dim=-1).norm(dim=-1)

@@ -16,7 +16,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.pareto import pareto_answer, with_columns
 from botorch_lse.papers.fixed_confidence import (
-    RoundsProcedure,
+    RoundsAlgorithm,
     first_round_of,
     rehearsed,
 )
@@ -63,7 +63,7 @@ class RoundRule(ABC):
 
     @abstractmethod
     def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
-        r"""About how many more evaluations; see ``Procedure.forecast``."""
+        r"""About how many more evaluations; see ``Algorithm.forecast``."""
 
     def values(self, belief: ParetoBelief) -> Tensor:
         r"""``|A_t| x m`` estimates of the open rows, all outputs maximised."""
@@ -75,7 +75,7 @@ class RoundRule(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnSamples(RoundsProcedure):
+class OwnSamples(RoundsAlgorithm):
     r"""Measure the open rows, estimate from this round's samples alone, eliminate.
 
     Measurements of rows that are not open are kept and used for nothing. A round some
@@ -293,7 +293,7 @@ class EGESHStrategy(ParetoStrategy):
         return HalvingRule(self.question, sampling, budget(self.max_observations))
 
     @cached_property
-    def procedure(self) -> OwnSamples:
+    def algorithm(self) -> OwnSamples:
         r"""The rounds of the algorithm."""
         return OwnSamples(self.pool, self.question, self.rule, self.guarantee)
 

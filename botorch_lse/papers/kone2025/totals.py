@@ -19,7 +19,7 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.goals.gaps import NEAREST
 from botorch_lse.goals.pareto import pareto_answer, with_columns
 from botorch_lse.papers.fixed_confidence import (
-    RoundsProcedure,
+    RoundsAlgorithm,
     first_round_of,
     rehearsed,
 )
@@ -97,7 +97,7 @@ class TotalsRule(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class AllSamples(RoundsProcedure):
+class AllSamples(RoundsAlgorithm):
     r"""Measure the open rows up to a number, judge them by all measurements so far.
 
     Measurements nobody asked for count like others.
@@ -236,7 +236,7 @@ class UniformStrategy(ParetoStrategy):
         budget(self.max_observations, len(self.pool))
 
     @cached_property
-    def procedure(self) -> AllSamples:
+    def algorithm(self) -> AllSamples:
         r"""The rounds of the algorithm."""
         rule = UniformRule(self.question, budget(self.max_observations))
         return AllSamples(self.pool, self.question, rule, self.guarantee)
@@ -303,7 +303,7 @@ class EGESRStrategy(ParetoStrategy):
         budget(self.max_observations, len(self.pool))
 
     @cached_property
-    def procedure(self) -> AllSamples:
+    def algorithm(self) -> AllSamples:
         r"""The rounds of the algorithm."""
         rule = RejectsRule(self.question, budget(self.max_observations))
         return AllSamples(self.pool, self.question, rule, self.guarantee)
@@ -415,7 +415,7 @@ class RacingStrategy(ParetoStrategy):
         in_interval(self.epsilon, "epsilon", 0.0, math.inf, closed_low=True)
 
     @cached_property
-    def procedure(self) -> AllSamples:
+    def algorithm(self) -> AllSamples:
         r"""The rounds of the algorithm."""
         rule = RacingRule(self.question, self.step, self.epsilon)
         return AllSamples(self.pool, self.question, rule, self.guarantee)

@@ -23,14 +23,14 @@ from botorch_lse.data.requests import round_generator
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import (
-    RoundsProcedure,
+    RoundsAlgorithm,
     countable,
     first_round_of,
     rehearsed,
 )
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.linear.procedure import features_of
+from botorch_lse.strategies.linear.algorithm import features_of
 from botorch_lse.strategies.loop import (
     State,
     Strategy,
@@ -218,7 +218,7 @@ class PACQuestion(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class PACProcedure(RoundsProcedure):
+class PACAlgorithm(RoundsAlgorithm):
     r"""Rounds of independent draws from an optimal design, then elimination.
 
     Args:
@@ -494,9 +494,9 @@ class PACStrategy(Strategy):
         r"""What is to be decided."""
 
     @cached_property
-    def procedure(self) -> PACProcedure:
+    def algorithm(self) -> PACAlgorithm:
         r"""The rounds of the algorithm."""
-        return PACProcedure(
+        return PACAlgorithm(
             self.pool,
             self.question,
             self.bound,

@@ -28,14 +28,14 @@ from botorch_lse.estimators import (
 )
 from botorch_lse.goals.gaps import likely_gaps
 from botorch_lse.papers.fixed_confidence import (
-    RoundsProcedure,
+    RoundsAlgorithm,
     countable,
     eliminate_rows,
     first_round_of,
     rehearsed,
 )
 from botorch_lse.strategies.forecast import Forecast
-from botorch_lse.strategies.linear.procedure import features_of
+from botorch_lse.strategies.linear.algorithm import features_of
 from botorch_lse.strategies.loop import State, Strategy, check_state
 
 DESIGN_TOLERANCE = 1e-2
@@ -147,7 +147,7 @@ class HeadBurnIn:
 
 
 @dataclass(frozen=True, eq=False)
-class GapElimination(RoundsProcedure):
+class GapElimination(RoundsAlgorithm):
     r"""Rounds of least squares on optimal designs; what is clear leaves the race.
 
     Args:
@@ -394,7 +394,7 @@ class GapEliminationStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> GapElimination:
+    def algorithm(self) -> GapElimination:
         r"""The rounds of the algorithm."""
         return GapElimination(
             self.pool,

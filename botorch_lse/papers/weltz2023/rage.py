@@ -17,7 +17,7 @@ from botorch_lse.papers.weltz2023.gap_elimination import (
     GapEliminationStrategy,
     HeadBurnIn,
 )
-from botorch_lse.strategies.linear.procedure import features_of
+from botorch_lse.strategies.linear.algorithm import features_of
 from botorch_lse.strategies.loop import State, check_state
 
 

@@ -1,6 +1,6 @@
 r"""Audits inside a run: once all is decided, rows drawn at random must agree.
 
-A procedure that wraps another one. While the inner procedure has open rows it asks,
+An algorithm that wraps another one. While the inner algorithm has open rows it asks,
 plans and learns as ever. Once it says that all is decided, its answer is a claim: rows
 are drawn uniformly at random from those not measured, measured, and compared with the
 claim, until the test of ``confidence/audit.py`` has passed. Their values also go into
@@ -43,7 +43,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content, difference_limits
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.strategies.algorithm import (
     ALL_ABOVE,
@@ -51,7 +51,7 @@ from botorch_lse.strategies.algorithm import (
     DECIDED,
     NONE_FOUND,
     NOT_CONFIRMED,
-    Procedure,
+    Algorithm,
 )
 from botorch_lse.strategies.criteria.base import Wrapping
 from botorch_lse.strategies.forecast import Forecast
@@ -235,12 +235,12 @@ class AuditBelief:
     r"""What is believed, and where the audit stands.
 
     Args:
-        inner: What the wrapped procedure believes.
+        inner: What the wrapped algorithm believes.
         seed: The run's seed, from which rows are drawn.
         measured: ``N`` bools: rows that were measured or used up so far.
         lost: ``N`` bools: rows that were used up without a result, or excluded.
         attempt: How many claims were made, the open one included.
-        claim: The open claim; ``None`` while the procedure learns.
+        claim: The open claim; ``None`` while the algorithm learns.
         noise: How rows are judged: by ``KNOWN`` noise, by ``LEARNT`` noise, which is
             bounded from pairs, or by ``SIDE`` of one value, whatever the noise.
         noise_std: ``m`` bounds of noise that is learnt; ``None`` before they are known.
@@ -269,10 +269,10 @@ class AuditBelief:
 
 @dataclass(frozen=True, eq=False)
 class Audited(Wrapping):
-    r"""A procedure whose answer is audited before the run ends.
+    r"""An algorithm whose answer is audited before the run ends.
 
     Args:
-        inner: The procedure; it knows ``audit_judge``, ``audit_noise``,
+        inner: The algorithm; it knows ``audit_judge``, ``audit_noise``,
             ``audit_noise_kind`` and ``noise_in_words``.
         pool: What can be measured.
         tolerance: The share of the rows not measured that may be wrong.
@@ -458,7 +458,7 @@ class Audited(Wrapping):
 
     # --- choosing ---------------------------------------------------------------------
 
-    def plan(self, belief: AuditBelief, request: Request) -> Tensor:
+    def plan(self, belief: AuditBelief, request: PlanRequest) -> Tensor:
         r"""The next drawn rows while a claim is open; else as the inner one says."""
         claim = belief.claim
         if claim is None or belief.ended is not None:
@@ -478,7 +478,7 @@ class Audited(Wrapping):
                 break
         return torch.cat(chosen)
 
-    def at_once(self, belief: AuditBelief, request: Request) -> int:
+    def at_once(self, belief: AuditBelief, request: PlanRequest) -> int:
         r"""What is left of the draw while a claim is open; else as the inner one says.
 
         A row near the level is measured again, but only once its first value is known.
@@ -670,15 +670,15 @@ class Audited(Wrapping):
 
 
 def audited(
-    inner: Procedure,
+    inner: Algorithm,
     audit: tuple[float, float] | None,
     pool: Pool,
     max_repeats: int | None,
-) -> Procedure:
-    r"""The procedure with an audit of its answer, if one is wanted.
+) -> Algorithm:
+    r"""The algorithm with an audit of its answer, if one is wanted.
 
     Args:
-        inner: The procedure.
+        inner: The algorithm.
         audit: The tolerated share of wrong rows, and the failure probability.
         pool: What can be measured.
         max_repeats: How often one row may be measured.

@@ -1,4 +1,4 @@
-r"""A procedure around another one, which says whatever it does not say itself."""
+r"""An algorithm around another one, which says whatever it does not say itself."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
-from botorch_lse.data.requests import Request
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.data.requests import PlanRequest
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
 
 @dataclass(frozen=True, eq=False)
-class Wrapping(Procedure):
-    r"""Everything as the inner procedure says.
+class Wrapping(Algorithm):
+    r"""Everything as the inner algorithm says.
 
     The belief of a derived class is a dataclass with a field ``inner``, which is what
-    the inner procedure believes.
+    the inner algorithm believes.
 
     Args:
-        inner: The procedure.
+        inner: The algorithm.
     """
 
     inner: Any
@@ -37,7 +37,7 @@ class Wrapping(Procedure):
 
         Args:
             belief: Before the round.
-            inner: What the inner procedure believes after it.
+            inner: What the inner algorithm believes after it.
             new: The round's observations.
         """
         return replace(belief, inner=inner)
@@ -97,12 +97,12 @@ class Wrapping(Procedure):
         r"""The size of the next round."""
         return int(self.inner.round_size(belief.inner, room))
 
-    def plan(self, belief: Any, request: Request) -> Tensor:
+    def plan(self, belief: Any, request: PlanRequest) -> Tensor:
         r"""The rows to measure."""
         rows: Tensor = self.inner.plan(belief.inner, request)
         return rows
 
-    def at_once(self, belief: Any, request: Request) -> int:
+    def at_once(self, belief: Any, request: PlanRequest) -> int:
         r"""How many measurements may be planned beside those that are pending."""
         return int(self.inner.at_once(belief.inner, request))
 
@@ -119,11 +119,11 @@ class Wrapping(Procedure):
         r"""Whether a row is left that may be chosen."""
         return bool(self.inner.may_measure(belief.inner, left))
 
-    def open_again(
+    def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``N`` counts of how often each row may still be measured."""
-        found: Tensor = self.inner.open_again(belief.inner, data, pending, left)
+        found: Tensor = self.inner.repeats_left(belief.inner, data, pending, left)
         return found
 
     def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
@@ -178,9 +178,9 @@ class Wrapping(Procedure):
         reason: str | None = self.inner.stop_reason(belief.inner, answer)
         return reason
 
-    def at_limit(self, belief: Any, reason: str) -> str:
+    def limit_reason(self, belief: Any, reason: str) -> str:
         r"""What a run is said to have ended with where no more may be measured."""
-        return str(self.inner.at_limit(belief.inner, reason))
+        return str(self.inner.limit_reason(belief.inner, reason))
 
     def classification(self, belief: Any) -> Classification:
         r"""The side of every row, with bounds and what is guaranteed."""
@@ -221,7 +221,7 @@ class Wrapping(Procedure):
 
 
 def unwrapped(belief: Any) -> Any:
-    r"""What the innermost procedure believes."""
+    r"""What the innermost algorithm believes."""
     while hasattr(belief, "inner"):
         belief = belief.inner
     return belief

@@ -1,4 +1,4 @@
-r"""Stop when the share above is known: rules, and the procedure that follows them.
+r"""Stop when the share above is known: rules, and the algorithm that follows them.
 
 The side of every row need not be known for that: rows of little mass may stay
 undecided. ``ContentKnown`` asks for an interval that is narrow enough; the other rules
@@ -23,7 +23,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.functional.scores import u_function
-from botorch_lse.strategies.algorithm import CONTENT, Procedure
+from botorch_lse.strategies.algorithm import CONTENT, Algorithm
 from botorch_lse.strategies.criteria.base import Wrapping
 
 Source = Literal["posterior", "decided", "design"]
@@ -44,7 +44,7 @@ class Course:
     Args:
         estimates: The estimate after each round in which there was one, in order.
         worth: How many exact measurements each of these rounds was worth.
-        n_rounds: How many rounds are complete, those of the first design included.
+        n_rounds: How many rounds are complete, those of the initial design included.
     """
 
     estimates: tuple[float, ...] = ()
@@ -142,8 +142,8 @@ class ContentStop(ABC):
         """
         return True
 
-    def check(self, procedure: Any) -> None:  # noqa: B027  (most need nothing)
-        r"""Complain where the procedure has not what the rule needs.
+    def check(self, algorithm: Any) -> None:  # noqa: B027  (most need nothing)
+        r"""Complain where the algorithm has not what the rule needs.
 
         Raises:
             ValueError: If it has not.
@@ -171,8 +171,8 @@ class ContentKnown(ContentStop):
             takes more rounds, until they are worth so many exact measurements; never
             more than undecided rows allow.
             A learnt model that still changes its mind is surer than it is right: most
-            of all just after its first design, which is not made for the level. With 0
-            the interval counts as it is.
+            of all just after its initial design, which is not made for the level. With
+            0 the interval counts as it is.
         until_sampled: Whether the run also ends once the half width is no more than
             the standard error of the pool as a sample, or the interval of a share of 0
             has no width. More rows are then worth more than more measurements: see
@@ -211,14 +211,14 @@ class ContentKnown(ContentStop):
                 "compares them. Leave one out."
             )
 
-    def check(self, procedure: Any) -> None:
+    def check(self, algorithm: Any) -> None:
         r"""Complain where there is no such interval."""
-        if self.by == "design" and not procedure.draws_at_random:
+        if self.by == "design" and not algorithm.draws_at_random:
             raise ValueError(
                 "Expected an `audit` for `by='design'`, whose draws it counts, but got "
                 "none. Write `audit=(0.05, 0.05)`."
             )
-        if self.by == "posterior" and not procedure.can_draw_content:
+        if self.by == "posterior" and not algorithm.can_draw_content:
             raise ValueError(
                 "Expected stated levels of independent outputs for `by='posterior'`, "
                 "but the level is estimated itself, or outputs are correlated. Write "
@@ -295,9 +295,9 @@ class MinimumU(ContentStop):
         in_interval(self.limit, "limit", 0.0, math.inf)
         whole_number(self.times, "times", 1)
 
-    def check(self, procedure: Any) -> None:
+    def check(self, algorithm: Any) -> None:
         r"""Complain where sides hang on several levels."""
-        needs_one_level(procedure, self)
+        needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
         r"""Whether the smallest ratio is large enough."""
@@ -307,13 +307,13 @@ class MinimumU(ContentStop):
         return float(ratio.min()) >= self.limit
 
 
-def needs_one_level(procedure: Any, rule: ContentStop) -> None:
+def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
     r"""Complain where sides do not hang on one level of one output, above it.
 
     Raises:
         ValueError: If they do not.
     """
-    if procedure.audit_accuracy is None:
+    if algorithm.audit_accuracy is None:
         raise ValueError(
             f"Expected `Above(level)` with one level for `{type(rule).__name__}`, "
             "which measures distances from it, but got another region. Write "
@@ -326,7 +326,7 @@ class WatchedBelief:
     r"""What is believed, and what the rounds have said of the number so far.
 
     Args:
-        inner: What the wrapped procedure believes.
+        inner: What the wrapped algorithm believes.
         course: How the estimate has moved.
         held: After how many rounds in a row the rule has held.
     """
@@ -338,10 +338,10 @@ class WatchedBelief:
 
 @dataclass(frozen=True, eq=False)
 class Watched(Wrapping):
-    r"""A procedure that ends once the share above is known.
+    r"""An algorithm that ends once the share above is known.
 
     Args:
-        inner: The procedure.
+        inner: The algorithm.
         rule: When the share counts as known.
     """
 
@@ -391,24 +391,24 @@ class Watched(Wrapping):
         return replace(found, widened=(max(0.0, low - moved), high + moved))
 
     def stop_reason(self, belief: WatchedBelief, answer: Classification) -> str | None:
-        r"""As the inner procedure says; else that the number is known."""
+        r"""As the inner algorithm says; else that the number is known."""
         reason = super().stop_reason(belief, answer)
         known = belief.held >= self.rule.times
         return self.rule.reason if reason is None and known else reason
 
 
-def watched(inner: Any, content_tol: float | ContentStop | None) -> Procedure:
-    r"""The procedure, ended once the share above is known, if that is wanted.
+def watched(inner: Any, content_tol: float | ContentStop | None) -> Algorithm:
+    r"""The algorithm, ended once the share above is known, if that is wanted.
 
     Args:
-        inner: The procedure, with its audit if there is one.
+        inner: The algorithm, with its audit if there is one.
         content_tol: The rule; a number stands for ``ContentKnown(number)``.
 
     Raises:
         ValueError: If ``content_tol`` is no rule, or the goal has not what it needs.
     """
     if content_tol is None:
-        return cast("Procedure", inner)
+        return cast("Algorithm", inner)
     if isinstance(content_tol, int | float):
         content_tol = ContentKnown(content_tol)
     if not isinstance(content_tol, ContentStop):

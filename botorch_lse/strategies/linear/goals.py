@@ -26,7 +26,7 @@ from botorch_lse.data.classification import Classification, gaussian_probability
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.regions import ClassSides, Region
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.linear.procedure import LinearBelief, LinearGoal, Questions
+from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearGoal, Questions
 
 PAIRS = 2**21
 """Pairs of items compared at once."""
@@ -89,7 +89,7 @@ class Level(LinearGoal):
 class InRegion(LinearGoal):
     r"""In which items comparisons of outputs with levels answer a question with yes.
 
-    Estimates and intervals of the procedure are in units of each output's noise.
+    Estimates and intervals of the algorithm are in units of each output's noise.
 
     Args:
         region: The question, in the units of the outputs.
@@ -142,7 +142,7 @@ class InRegion(LinearGoal):
         return values / torch.tensor(self.unit).to(values)
 
     def _columns(self, values: Tensor) -> list[Tensor]:
-        r"""``T x m`` numbers of the procedure, output by output, in their units."""
+        r"""``T x m`` numbers of the algorithm, output by output, in their units."""
         pairs = zip(values.unbind(dim=-1), self.unit, strict=True)
         return [own * unit for own, unit in pairs]
 

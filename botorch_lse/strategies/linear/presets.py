@@ -37,24 +37,24 @@ from botorch_lse.goals.pareto import (
     with_columns,
 )
 from botorch_lse.goals.regions import Region
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.criteria.base import unwrapped
 from botorch_lse.strategies.devices import on_device
+from botorch_lse.strategies.linear.algorithm import (
+    BurnInPlan,
+    LinearAlgorithm,
+    LinearBelief,
+    LinearGoal,
+    Measure,
+    features_of,
+)
 from botorch_lse.strategies.linear.goals import (
     Best,
     InRegion,
     Level,
     ParetoSet,
     Share,
-)
-from botorch_lse.strategies.linear.procedure import (
-    BurnInPlan,
-    LinearBelief,
-    LinearGoal,
-    LinearProcedure,
-    Measure,
-    features_of,
 )
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 from botorch_lse.surrogate.settings import one_each
@@ -129,7 +129,7 @@ class LinearStrategy(Strategy):
             )
         self._check_noise()
         self.placed.check_items()
-        self.procedure  # noqa: B018  (checks the audit)
+        self.algorithm  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
         if isinstance(self.noise_std, Sequence):
@@ -141,7 +141,7 @@ class LinearStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def algorithm(self) -> Algorithm:
         r"""The parts, with an audit of the answer if one is wanted."""
         return audited(self.placed, self.audit, self.pool, self.max_repeats)
 
@@ -151,9 +151,9 @@ class LinearStrategy(Strategy):
         return on_device(self)
 
     @cached_property
-    def parts(self) -> LinearProcedure:
+    def parts(self) -> LinearAlgorithm:
         r"""Goal, rule and widths joined."""
-        return LinearProcedure(
+        return LinearAlgorithm(
             self.pool,
             self.items,
             self.goal,

@@ -329,8 +329,8 @@ class Cheapest(ScoreRule):
 
     costs: RowCosts
 
-    def scores(self, situation):
-        return -situation.posterior.variance
+    def scores(self, context):
+        return -context.posterior.variance
 
 
 @case("storage:_encode#1", "about the strategy's own `pool` of 36 rows")

@@ -44,7 +44,7 @@ def finished(strategy, seed: int = 0):
     state = strategy.init()
     while not state.is_done:
         data = means(
-            strategy.planned_counts(state), seed, state.round, strategy.procedure.Phi
+            strategy.planned_counts(state), seed, state.round, strategy.algorithm.Phi
         )
         state = strategy.tell(state, data)
     return state

@@ -21,7 +21,7 @@ def test_a_third_of_the_widths_is_wrong_too_often() -> None:
 def test_narrower_strategies_keep_their_samples() -> None:
     strategy = rage(benchmark())
     narrow = guarantee_hrage.narrowed(strategy, 2.0)
-    assert narrow.procedure.width(3) == strategy.procedure.width(3) / 2
+    assert narrow.algorithm.width(3) == strategy.algorithm.width(3) / 2
     first, second = (s.planned_counts(s.init()) for s in (strategy, narrow))
     assert torch.equal(first, second)
 

@@ -73,7 +73,7 @@ def test_divided_widths_are_the_widths_divided(name: str) -> None:
     means, beliefs = X[:, : case.build(X).m], []
     for divisor in (1.0, 3.0):
         strategy = narrowed(case.build(X), divisor)
-        belief = strategy.procedure.start(0)
+        belief = strategy.algorithm.start(0)
         rows = torch.arange(len(X))
         counts = torch.full_like(rows, 5)
         found = noisy(means, case.noise_var(X), 0)(rows, counts)
@@ -81,7 +81,7 @@ def test_divided_widths_are_the_widths_divided(name: str) -> None:
         told = Observations(rows, y, yvar, counts=counts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoiseWarning)
-            beliefs.append(strategy.procedure.learn(belief, told, told, 0))
+            beliefs.append(strategy.algorithm.learn(belief, told, told, 0))
     whole, third = beliefs
     torch.testing.assert_close(third.mean, whole.mean)
     ratio = (third.upper - third.lower) / (whole.upper - whole.lower)
@@ -97,8 +97,8 @@ def test_the_scales_of_a_burn_in_are_divided_too() -> None:
     told = Observations(rows, y, yvar, counts=torch.full_like(rows, 400))
     arms = ArmStatistics.of_observations(told, len(X))
     torch.testing.assert_close(
-        third.procedure.burn_in.inflated(arms, arms),
-        whole.procedure.burn_in.inflated(arms, arms) / 9,
+        third.algorithm.burn_in.inflated(arms, arms),
+        whole.algorithm.burn_in.inflated(arms, arms) / 9,
     )
 
 

@@ -104,7 +104,7 @@ def test_a_run_counts_what_it_used_and_where_it_was_right() -> None:
     assert found.n_used == 24
     assert found.stopped == "budget"
     assert found.truth == pytest.approx(CASES["multimodal"].probability, rel=0.3)
-    assert found.known_from > 20  # of the first design nothing is known
+    assert found.known_from > 20  # of the initial design nothing is known
     (again,) = run(Job("multimodal", "ours", 0), limit=24)
     assert again == found
     assert Run.of_record(found.record()) == found
@@ -112,7 +112,7 @@ def test_a_run_counts_what_it_used_and_where_it_was_right() -> None:
 
 @pytest.mark.slow
 def test_a_run_of_a_rare_event_lets_its_pool_grow() -> None:
-    # Of 3,000 draws none fails, which the model says after its first design; of the
+    # Of 3,000 draws none fails, which the model says after its initial design; of the
     # rows that it then draws around the worst one some do.
     job = Job("damped oscillator, 21.5", "ours, 12 first", 0)
     (found,) = run(job, limit=40)

@@ -126,7 +126,7 @@ def test_references_take_their_share_of_delta() -> None:
 
 
 class Fronts(Stubborn):
-    r"""A procedure that accepts the same rows whatever it is told."""
+    r"""An algorithm that accepts the same rows whatever it is told."""
 
     judge: ParetoJudge
 
@@ -157,7 +157,7 @@ def audited_claim(n_wrong, seed, kind="known", limit=1000, std=0.2):
     inner = Fronts(pool, torch.where(labels == 1, 1, -1).to(torch.int8), std, 16, kind)
     epsilons = torch.full((2,), EPSILON).double()
     object.__setattr__(inner, "judge", ParetoJudge(SIGNS, epsilons))
-    procedure = Audited(inner, pool, 0.05, 0.05)
+    algorithm = Audited(inner, pool, 0.05, 0.05)
     strategy = GEGEStrategy(
         pool,
         maximize=(True, False),
@@ -167,7 +167,7 @@ def audited_claim(n_wrong, seed, kind="known", limit=1000, std=0.2):
         max_observations=limit,
         audit=(0.05, 0.05),
     )
-    vars(strategy)["procedure"] = procedure
+    vars(strategy)["algorithm"] = algorithm
     state = strategy.init(seed)
     generator = torch.Generator().manual_seed(77 + seed)
     while not state.is_done:

@@ -31,7 +31,7 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
     audit,
 )
-from botorch_lse.strategies.algorithm import Procedure
+from botorch_lse.strategies.algorithm import Algorithm
 from botorch_lse.strategies.criteria.audit import audited
 from botorch_lse.strategies.forecast import Forecast
 from tests.covering import IN_FULL, more_when_slow
@@ -46,8 +46,8 @@ KERNEL.lengthscale = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Stubborn(Procedure):
-    r"""A procedure that claims the same sides whatever it is told."""
+class Stubborn(Algorithm):
+    r"""An algorithm that claims the same sides whatever it is told."""
 
     pool: Pool
     side: torch.Tensor
@@ -80,7 +80,7 @@ class Stubborn(Procedure):
     def open_rows(self, belief):
         return torch.ones(len(self.pool), dtype=torch.bool)
 
-    def open_again(self, belief, data, pending, left):
+    def repeats_left(self, belief, data, pending, left):
         return left
 
     def visiting_order(self, belief, rows, before):
@@ -128,7 +128,7 @@ class Claiming(Strategy):
     kind: str = "known"
 
     @cached_property
-    def procedure(self):
+    def algorithm(self):
         inner = Stubborn(self.pool, self.side, self.std, self.batch_size, self.kind)
         return audited(inner, self.audit, self.pool, self.max_repeats)
 
@@ -335,7 +335,7 @@ def test_where_nothing_is_above_the_audit_says_how_much_can_be(sign, word) -> No
 
 @pytest.mark.slow
 def test_an_unknown_region_that_the_draws_meet_is_learnt() -> None:
-    r"""A bump that the first design misses, and that no model would expect."""
+    r"""A bump that the initial design misses, and that no model would expect."""
     centre = torch.tensor([0.55, 0.75], dtype=torch.float64)
     bump = (-(POOL.X - centre).square().sum(dim=-1) / 0.01).exp()
     found = 0
@@ -618,8 +618,8 @@ def test_a_simulation_of_counts_is_not_audited_in_silence() -> None:
 
 def test_without_an_audit_nothing_changes() -> None:
     strategy = learnt(audit=None)
-    assert strategy.procedure is strategy.parts
-    assert replace(strategy, audit=(0.1, 0.1)).procedure is not strategy.parts
+    assert strategy.algorithm is strategy.parts
+    assert replace(strategy, audit=(0.1, 0.1)).algorithm is not strategy.parts
 
 
 def test_the_room_of_an_audit_is_what_it_can_draw() -> None:

@@ -254,7 +254,7 @@ def test_a_run_without_it_chooses_the_same_rows() -> None:
 
 
 def test_a_learnt_model_waits_for_both_sides() -> None:
-    # All values of the first design lie on one side: nothing is known of the number.
+    # All values of the initial design lie on one side: nothing is known of the number.
     far = replace(POOL, is_sample=True)
     strategy = Strategy(
         far,

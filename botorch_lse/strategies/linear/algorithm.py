@@ -33,7 +33,7 @@ from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import Request
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.designs import DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import outside_span, span_map
 from botorch_lse.designs.certificate import whiten
@@ -44,7 +44,7 @@ from botorch_lse.estimators import (
     quadratic_features,
 )
 from botorch_lse.goals.gaps import squared_gaps
-from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Procedure
+from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
 from botorch_lse.strategies.forecast import Forecast, smallest
 from botorch_lse.strategies.loop import SimulatedRun
 from botorch_lse.surrogate.burn_in import BurnInData
@@ -60,11 +60,11 @@ GROWTH = 0.1
 LEAST = 2
 """A batch of the strategy's own size has so many measurements per dimension."""
 FIRST_TOLERANCE = 1e-3
-"""The gap of the first design, on which the widths of the whole run rest."""
+"""The gap of the initial design, on which the widths of the whole run rest."""
 DESIGN_TOLERANCE = 2e-2
 """The gap of a batch's design: a worse design costs a few measurements, no validity."""
 START = 0.1
-"""So many measurements of the first design are added to the data when a batch is
+"""So many measurements of the initial design are added to the data when a batch is
 planned: then every direction has a finite norm, and unmeasured ones by far the largest.
 """
 ENOUGH = 2
@@ -174,7 +174,7 @@ class LinearBelief:
         lower: ``T x m``, the largest lower ends so far, units of ``y``; where intervals
             contradict each other, those of the current ones.
         upper: ``T x m``, the smallest upper ends so far, likewise.
-        information: The data's information ``V``, relative to the first design's.
+        information: The data's information ``V``, relative to the initial design's.
         width: The confidence width that holds for all directions.
         martingale: Sums of the items' batch estimates, where they are used.
         candidates: ``T`` bools: items that may be the maximiser.
@@ -387,7 +387,7 @@ class BurnInPlan:
         stage = self._stage(data)
         return (self._stages[stage] - data.counts(stage)).clamp_min(0)
 
-    def counts(self, data: BurnInData, request: Request) -> Tensor:
+    def counts(self, data: BurnInData, request: PlanRequest) -> Tensor:
         r"""``N`` counts of the next batch: part of the stage."""
         out = torch.bincount(request.pending, minlength=len(self.X))
         counts = (self.missing(data) - out).clamp_min(0)
@@ -425,12 +425,12 @@ class BurnInPlan:
         )
 
 
-# --- the procedure --------------------------------------------------------------------
+# --- the algorithm --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class LinearProcedure(Procedure):
-    r"""The procedure of a run on linear features.
+class LinearAlgorithm(Algorithm):
+    r"""The algorithm of a run on linear features.
 
     Args:
         pool: The rows that can be measured.
@@ -579,8 +579,8 @@ class LinearProcedure(Procedure):
             size = max(LEAST * self.Phi.shape[1], grown)
         return size if room is None else min(size, room)
 
-    def plan(self, belief: LinearBelief, request: Request) -> Tensor:
-        r"""The rows to measure next, replicates included; see ``Procedure.plan``."""
+    def plan(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
+        r"""The rows to measure next, replicates included; see ``Algorithm.plan``."""
         counts = self.planned_batch(belief, request)
         return torch.arange(len(counts)).repeat_interleave(counts)
 
@@ -588,8 +588,8 @@ class LinearProcedure(Procedure):
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return belief.burn_in is None or not belief.burn_in.lasts
 
-    def at_once(self, belief: LinearBelief, request: Request) -> int:
-        r"""What a burn-in lacks; after it see ``Procedure.at_once``."""
+    def at_once(self, belief: LinearBelief, request: PlanRequest) -> int:
+        r"""What a burn-in lacks; after it see ``Algorithm.at_once``."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
             return int(plan.counts(data, request).sum())
@@ -609,7 +609,7 @@ class LinearProcedure(Procedure):
         known = (belief.sums.counts > 0) | (left > 0)
         return bool(outside_span(self.Phi, span_map(self.Phi[known])).any())
 
-    def open_again(
+    def repeats_left(
         self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""``left`` as ``max_repeats`` allows, since no measurement is exact."""
@@ -621,7 +621,7 @@ class LinearProcedure(Procedure):
         r"""The rows as planned, which are sorted: sorting millions takes seconds."""
         return rows
 
-    def planned_batch(self, belief: LinearBelief, request: Request) -> Tensor:
+    def planned_batch(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
         r"""``N`` counts of the next batch; in a burn-in part of its stage."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
@@ -676,7 +676,7 @@ class LinearProcedure(Procedure):
     def learn(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
-        r"""The belief after one more round; see ``Procedure.learn``."""
+        r"""The belief after one more round; see ``Algorithm.learn``."""
         new = replace(new, y=self.goal.in_units(new.y))
         belief = with_batch(belief, self.Phi, new, self.widths)
         if belief.alarm is not None and belief.alarm not in self._warned:
@@ -723,7 +723,7 @@ class LinearProcedure(Procedure):
             if size <= 0 or not bool((left > 0).any()):
                 reason = BUDGET
                 break
-            request = Request(size, left, none, seed, rounds)
+            request = PlanRequest(size, left, none, seed, rounds)
             counts = self.planned_batch(belief, request)
             rows = counts.nonzero().view(-1)
             found = measure(rows, counts[rows])
@@ -895,7 +895,7 @@ def next_weights(
     Args:
         rows: ``N x h``, the features over their noise scales.
         known: ``h x h``, ``V`` of what was measured.
-        W: ``h x h``, the first design's information.
+        W: ``h x h``, the initial design's information.
         questions: The directions.
         size: ``n``.
         weighted: Whether ``w_v`` are the gaps' weights, or ones.
