@@ -103,13 +103,14 @@ def varied(model: AnyGP) -> AnyGP:
     # Not at the top: it takes long to load, and whoever fits has it.
     from scipy.stats import chi2
 
-    inputs, y = model.train_inputs[0], model.train_targets
-    freedom = max(len(y) - 1, 1)
+    inputs: Any = model.train_inputs
+    y: Any = model.train_targets
+    likelihood: Any = model.likelihood
     with torch.no_grad():
         within = float((y - y.mean()).square().sum())
-        limit = within / float(chi2.ppf(FLAT_DELTA, freedom))
-        allowed = limit - float(model.likelihood.noise.mean())
-        widest = float(model.covar_module(inputs, diag=True).max())
+        limit = within / float(chi2.ppf(FLAT_DELTA, max(len(y) - 1, 1)))
+        allowed = limit - float(likelihood.noise.mean())
+        widest = float(model.covar_module(inputs[0], diag=True).max())
     if not 0 < widest < FLAT * allowed:
         return model
     model.covar_module = _scaled(model.covar_module, allowed / widest)
