@@ -39,6 +39,7 @@ from botorch_lse.models.gaussian_process import (
     path_rows,
     row_blocks,
 )
+from botorch_lse.models.stationary import covariances
 
 if TYPE_CHECKING:
     from botorch.models.multitask import MultiTaskGP
@@ -85,7 +86,7 @@ class OutputKernel(Kernel):
         one, other = self.scale_at(x1), self.scale_at(x2)
         if diag:
             return self.base(x1, x2, diag=True) * one * other
-        block = self.base(x1, x2).to_dense()
+        block = covariances(self.base, x1, x2)
         return block * one.unsqueeze(-1) * other.unsqueeze(-2)
 
 

@@ -46,6 +46,12 @@ MOST_NOISE, N_NOISES = 2.0, 44
 """The largest noise variance that is looked at, and how many are, to a factor of 1.25
 or so."""
 
+FLAT = 0.01
+"""A fitted kernel with less than this share of the variance that values leave to the
+function, at most, takes it for a constant."""
+FLAT_DELTA = 0.05
+"""One minus the confidence of the upper limit of that variance."""
+
 AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
 
@@ -81,6 +87,34 @@ def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
             return float(mll(model(*inputs), model.train_targets, *inputs))
 
     return remembered(model, fit), model.eval()
+
+
+def varied(model: AnyGP) -> AnyGP:
+    r"""A fitted model, its scale raised where the fit has made nothing of it.
+
+    Of values that vary little more than their noise a constant is the likeliest
+    explanation, and a kernel whose scale has no prior becomes 0: the model would be
+    sure that all rows are equal. The scale is then raised to what the upper limit of
+    the variance of the values leaves to the function.
+
+    Args:
+        model: A fitted exact GP.
+    """
+    # Not at the top: it takes long to load, and whoever fits has it.
+    from scipy.stats import chi2
+
+    inputs: Any = model.train_inputs
+    y: Any = model.train_targets
+    likelihood: Any = model.likelihood
+    with torch.no_grad():
+        within = float((y - y.mean()).square().sum())
+        limit = within / float(chi2.ppf(FLAT_DELTA, max(len(y) - 1, 1)))
+        allowed = limit - float(likelihood.noise.mean())
+        widest = float(model.covar_module(inputs[0], diag=True).max())
+    if not 0 < widest < FLAT * allowed:
+        return model
+    model.covar_module = _scaled(model.covar_module, allowed / widest)
+    return model.eval()
 
 
 def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
@@ -125,17 +159,18 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
     is_less = has_much and (is_unlikely or APART * low < float(own.max()))
     if not (is_more or is_less):
         return best
-    best.covar_module = AdditiveKernel(_half(best), _half(rival))
+    halves = [_scaled(deepcopy(m.covar_module), 0.5) for m in (best, rival)]
+    best.covar_module = AdditiveKernel(*halves)
     likelihood.noise = own.clamp_min(high)
     setattr(best, "noise_between", (min(low, float(own.min())), high))  # noqa: B010
     return best.eval()
 
 
-def _half(model: Any) -> ScaleKernel:
-    r"""The kernel of a model with half of its variance."""
-    half: ScaleKernel = ScaleKernel(deepcopy(model.covar_module)).double()
-    half.outputscale = torch.tensor(0.5, dtype=torch.float64)
-    return half
+def _scaled(kernel: Kernel, factor: float) -> ScaleKernel:
+    r"""A kernel with its variance times a factor."""
+    found: ScaleKernel = ScaleKernel(kernel).double()
+    found.outputscale = torch.tensor(factor, dtype=torch.float64)
+    return found
 
 
 def _noises(model: Any) -> Tensor:

@@ -52,7 +52,7 @@ from torch.nn import Module, Parameter
 
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, whole_number, whole_numbers
-from botorch_lse.models.stationary import Stationary
+from botorch_lse.models.stationary import Stationary, covariances
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of
@@ -453,7 +453,7 @@ class GPPrior:
         if stationary is not None and stationary.takes(F, G):
             scale = stationary.scale * unit
             return stationary(F, G).double().mul_(scale[..., None, None])
-        block = self.covar_module(F, G).to_dense().double()
+        block = covariances(self.covar_module, F, G)
         return block * unit[..., None, None]
 
     @cached_property
@@ -528,17 +528,16 @@ class GivenKernel(Kernel):
 
     def path(self, x: Tensor) -> Tensor:
         r"""``L^-1 k(F, x)``: ``n x N`` at ``N`` points."""
-        return path_rows(self.L, self.base(self.F, x).to_dense())
+        return path_rows(self.L, covariances(self.base, self.F, x))
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
     ) -> Tensor:
         r"""Covariances of ``N x d'`` with ``M x d'``, or the diagonal alone."""
-        before = self.base(x1, x2, diag=diag)
         if diag:
             known = (self.path(x1) * self.path(x2)).sum(dim=-2)
-            return (before - known).clamp_min(0.0)
-        return before.to_dense() - self.path(x1).mT @ self.path(x2)
+            return (self.base(x1, x2, diag=True) - known).clamp_min(0.0)
+        return covariances(self.base, x1, x2) - self.path(x1).mT @ self.path(x2)
 
 
 class GivenMean(Mean):

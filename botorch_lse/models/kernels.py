@@ -224,7 +224,7 @@ class LearntKernel:
             train_Yvar: ``n x 1``, or ``None`` to learn one noise variance.
         """
         # Not at the top: they bring SciPy, which only a fit needs.
-        from botorch_lse.models.explanations import explained, fitted
+        from botorch_lse.models.explanations import explained, fitted, varied
         from botorch_lse.models.fitted import (
             TINY,
             default_likelihood,
@@ -244,8 +244,8 @@ class LearntKernel:
             outcome_transform=Standardize(1, min_stdv=TINY),
         )
         if train_Yvar is not None:
-            return fitted(model)[1]
-        return explained([model], n_replicates(train_X))
+            return varied(fitted(model)[1])
+        return varied(explained([model], n_replicates(train_X)))
 
     def unfitted(self, X: Tensor) -> GPPrior:
         r"""The process before any data, by which first rows are chosen.

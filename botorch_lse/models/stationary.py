@@ -10,9 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add, mul
 
 import torch
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import (
+    AdditiveKernel,
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    ScaleKernel,
+)
 from torch import Tensor
 
 MOST_INPUTS = 25
@@ -27,24 +36,28 @@ class Stationary:
         of_distance: From distances to correlations; may overwrite the distances.
         lengthscale: One, or one for each input.
         scale: The variance, float64.
+        columns: Those of the inputs that it looks at; ``None``: all.
     """
 
     of_distance: Callable[[Tensor], Tensor]
     lengthscale: Tensor
     scale: Tensor
+    columns: Tensor | None = None
 
     @classmethod
     def of(cls, kernel: Kernel) -> Stationary | None:
         r"""A Matern or squared-exponential kernel, also times scales; else ``None``.
 
-        Other classes, subclasses included, and kernels of ensembles or of some of the
-        inputs are GPyTorch's business.
+        Other classes, subclasses included, and kernels of ensembles are GPyTorch's
+        business.
 
         Args:
             kernel: With its hyper-parameters fixed.
         """
         scale = torch.ones((), dtype=torch.float64)
-        while type(kernel) is ScaleKernel and _is_plain(kernel):
+        while type(kernel) is ScaleKernel and kernel.active_dims is None:
+            if len(kernel.batch_shape):
+                return None
             scale = scale * kernel.outputscale.detach().double()
             kernel = kernel.base_kernel
         if type(kernel) is RBFKernel:
@@ -53,20 +66,23 @@ class Stationary:
             of_distance = _MATERN[kernel.nu]
         else:
             return None
-        if not _is_plain(kernel):
+        if len(kernel.batch_shape):
             return None
-        return cls(of_distance, kernel.lengthscale.detach(), scale)
+        length = kernel.lengthscale.detach()
+        return cls(of_distance, length, scale, kernel.active_dims)
 
     def takes(self, F: Tensor, G: Tensor) -> bool:
         r"""Whether this is the way to compute the covariances of these features."""
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
-        d = F.shape[-1]
+        d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.
-        fits = self.lengthscale.shape[-1] in (1, d) and G.shape[-1] == d
+        fits = self.lengthscale.shape[-1] in (1, d) and G.shape[-1] == F.shape[-1]
         return fits and d <= MOST_INPUTS and not has_gradient
 
     def __call__(self, F: Tensor, G: Tensor) -> Tensor:
         r"""Correlations of ``... x N x d`` with ``... x M x d``: ``... x N x M``."""
+        if self.columns is not None:
+            F, G = F[..., self.columns], G[..., self.columns]
         distance = torch.cdist(
             F / self.lengthscale,
             G / self.lengthscale,
@@ -75,8 +91,29 @@ class Stationary:
         return self.of_distance(distance)
 
 
-def _is_plain(kernel: Kernel) -> bool:
-    return not len(kernel.batch_shape) and kernel.active_dims is None
+def covariances(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
+    r"""Covariances of ``... x N x d`` with ``... x M x d``, float64.
+
+    Those of usual kernels, and of their sums and products, by differences: of a
+    lengthscale that a fit without priors has made tiny, 1e-8 say, products leave
+    distances of 0.1 between equal points, another one in each call.
+
+    Args:
+        kernel: Any kernel, with its hyper-parameters fixed.
+        F: Points.
+        G: Other points.
+    """
+    found, kind = Stationary.of(kernel), type(kernel)
+    if found is not None and found.takes(F, G):
+        return found(F, G).double() * found.scale
+    if kernel.active_dims is None and not len(kernel.batch_shape):
+        if kind is ScaleKernel:
+            scale = kernel.outputscale.detach().double()
+            return scale * covariances(kernel.base_kernel, F, G)
+        if kind in (AdditiveKernel, ProductKernel):
+            parts = [covariances(part, F, G) for part in kernel.kernels]
+            return reduce(mul if kind is ProductKernel else add, parts)
+    return kernel(F, G).to_dense().double()
 
 
 def _squared_exponential(r: Tensor) -> Tensor:

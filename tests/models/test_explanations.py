@@ -12,9 +12,15 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from botorch_lse import History, Observations, Pool
 from botorch_lse.models import explanations
 from botorch_lse.models.explanations import profile
-from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.fitted import fit_heteroscedastic_gp, fit_single_task_gp
+from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import LearntKernel
-from botorch_lse.strategies import Above, GaussianProcess, Strategy
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    ParetoByDifferences,
+    Strategy,
+)
 from tests.strategies.runs import assert_same
 
 
@@ -179,3 +185,58 @@ def test_a_model_that_cannot_be_fitted_stays_as_it_was(monkeypatch, yvar):
     assert torch.equal(model.covar_module(X).to_dense(), kernel(X).to_dense())
     posterior = model.posterior(X)
     assert bool(torch.isfinite(posterior.mean).all() and (posterior.variance > 0).all())
+
+
+# --- values that vary by their noise alone --------------------------------------------
+
+FREE = LearntKernel(ScaleKernel(RBFKernel()))
+QUANTILE = 4.575
+"""Of 5 % of chi-square with 11 degrees of freedom, from tables."""
+
+
+def noisy():
+    r"""Six rows, each measured twice: all that varies is noise."""
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).view(-1, 1).repeat(2, 1)
+    return X, torch.tensor([0.8, -0.8]).double().repeat_interleave(6).view(-1, 1)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_free_scale_stays_as_large_as_values_allow(is_known) -> None:
+    X, y = noisy()
+    model = FREE(X, y, torch.full_like(y, 0.64) if is_known else None)
+    prior = GPPrior.from_model(model)
+    noise = 0.64 if is_known else float(prior.noise_var)
+    wanted = 12 * 0.64 / QUANTILE - noise
+    found = prior.variance(prior.features(X))
+    assert torch.allclose(found, torch.full_like(found, wanted), rtol=1e-3)
+
+
+def test_a_scale_that_values_tell_stays_as_it_was_fitted() -> None:
+    X, y = noisy()[0], (6 * noisy()[0]).sin()
+    with_noise = torch.full_like(y, 1e-4)
+    model = FREE(X, y, with_noise)
+    assert type(model.covar_module.base_kernel) is RBFKernel
+
+
+def test_a_pareto_set_is_not_decided_by_a_constant() -> None:
+    X, y = noisy()
+    strategy = Strategy(
+        Pool(X[:6]),
+        ParetoByDifferences((True, True), 0.05),
+        model=GaussianProcess(model=FREE, noise_std=0.8),
+        beta=4.0,
+    )
+    data = Observations(torch.arange(6).repeat(2), y.repeat(1, 2))
+    answer = strategy.replay(data).classification
+    assert bool(answer.undecided.all())  # they were all Pareto optimal, for certain
+
+
+def test_heteroscedastic_models_that_no_fit_ends_stay_as_they_were(monkeypatch) -> None:
+    def fails(_):
+        raise ModelFittingError("All attempts to fit the model have failed.")
+
+    monkeypatch.setattr(explanations, "fit_gpytorch_mll", fails)
+    X, y = noisy()
+    with pytest.warns(BotorchWarning, match="12 values could not be fitted"):
+        model = fit_heteroscedastic_gp(X, y, None, lambda X: X[..., 0] * 0 + 0.64)
+    assert not model.training

@@ -6,6 +6,7 @@ import pytest
 import torch
 from gpytorch.kernels import (
     AdditiveKernel,
+    LinearKernel,
     MaternKernel,
     PeriodicKernel,
     RBFKernel,
@@ -15,7 +16,7 @@ from gpytorch.kernels import (
 
 from botorch_lse.models import stationary
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.models.stationary import MOST_INPUTS, Stationary
+from botorch_lse.models.stationary import MOST_INPUTS, Stationary, covariances
 
 
 class MyMatern(MaternKernel):
@@ -67,7 +68,6 @@ def test_a_point_has_its_variance_with_itself():
         RQKernel(),
         PeriodicKernel(),
         AdditiveKernel(RBFKernel(), MaternKernel()),
-        RBFKernel(active_dims=(0,)),
         ScaleKernel(RBFKernel(), active_dims=(1,)),
         RBFKernel(batch_shape=torch.Size([2])),
         ScaleKernel(RBFKernel(batch_shape=torch.Size([2]))),
@@ -75,6 +75,42 @@ def test_a_point_has_its_variance_with_itself():
 )
 def test_what_is_not_known_is_left_to_gpytorch(kernel):
     assert Stationary.of(kernel) is None
+
+
+def composed(lengthscale: float) -> dict:
+    def rbf(**options):
+        kernel = RBFKernel(**options)
+        kernel.lengthscale = lengthscale
+        return ScaleKernel(kernel)
+
+    matern = MaternKernel(1.5)
+    return {
+        "columns": rbf(active_dims=(1,)),
+        "sum": rbf() + matern,
+        "product": rbf(active_dims=(0,)) * matern,
+        "scaled sum": ScaleKernel(rbf() + LinearKernel()) * RQKernel(),
+    }
+
+
+@pytest.mark.parametrize("name", composed(1.0))
+def test_sums_products_and_columns_are_gpytorchs(name):
+    kernel = composed(0.4)[name].double()
+    F, G = points(12, 3), points(9, 3, seed=1)
+    expected = kernel(F, G).to_dense().detach()
+    assert torch.allclose(covariances(kernel, F, G), expected, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("name", composed(1.0))
+@pytest.mark.parametrize("is_given", [False, True])
+def test_equal_points_agree_however_short_the_lengthscale(name, is_given):
+    r"""A fit without priors makes one of 1e-8, which distances by products miss."""
+    prior = GPPrior.from_kernel(composed(1e-8)[name])
+    X, y = points(6, 2).repeat(3, 1), torch.arange(5.0).double()
+    if is_given:
+        prior = prior.given(X[:5], y, torch.full_like(y, 0.01))
+    variance, among = prior.variance(X), prior.covariance(X, X)
+    for i in range(6):
+        assert torch.allclose(among[i::6, i::6], variance[i], rtol=1e-9, atol=0)
 
 
 def test_gradients_and_many_inputs_are_left_to_gpytorch(monkeypatch):

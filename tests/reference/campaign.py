@@ -386,6 +386,8 @@ class Campaign:
             and not any(self.cases[n][factor] in UNLIKE[factor] for factor in UNLIKE)
         ]
         lines += [f"without a word, and all was as assumed: {silent}"]
+        cut = [n for n, found in self.outcomes.items() if found.end == "cut"]
+        lines += [f"cut, to be played with --most {ALONE}: {cut}"]
         for end in ("refused", "broken"):
             by_words = defaultdict[str, list[int]](list)
             for n, found in self.outcomes.items():
@@ -406,6 +408,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, help="how many (default 1000)")
     parser.add_argument("--minutes", type=float, help="until the time is over instead")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--most", type=int, default=MOST, help="measurements of a run")
     parser.add_argument("--case", type=int, help="the number of one, step by step")
     parser.add_argument("--host", choices=[*HOSTS], help="cases of one host alone")
     options = parser.parse_args(arguments)
@@ -429,7 +432,7 @@ def main(arguments: list[str] | None = None) -> int:
     for number, case in bar:
         if time.monotonic() > end:
             break
-        found = play(case, options.seed, number)
+        found = play(case, options.seed, number, options.most)
         campaign.cases[number], campaign.outcomes[number] = case, found
         bar.set_postfix(broken=len(campaign.broken))
         if found.end == "broken":
