@@ -611,7 +611,9 @@ def often_failed(run: Run) -> list[str]:
         f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
         "measured."
         for row, n in times.items()
-        if n >= OFTEN and run.measured.counts[row] == 0
+        if n >= OFTEN
+        and run.measured.counts[row] == 0
+        and row not in run.measured.excluded
     ]
 
 
