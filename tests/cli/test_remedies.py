@@ -460,6 +460,27 @@ case(
     Way(table(HILL)),
     Way(table(HILL.replace("x,name", "x (mm),name"))),
 )
+case(  # the first line is no line of units
+    "candidates:_read_column#2",
+    table("x,name\n1\u202f000,a\n2000,b\n3500,c\n"),
+    CALL,
+    "got '1 000'; write 1000",
+    Way(table("x,name\n1000,a\n2000,b\n3500,c\n")),
+)
+case(
+    "candidates:_read_column#2",
+    table("x,name\n800 ml,a\n900,b\n950,c\n"),
+    CALL,
+    "got '800 ml'; write 800 (a unit may stand in the header",
+    Way(table("x (ml),name\n800,a\n900,b\n950,c\n")),
+)
+case(
+    "candidates:_check_lines#1",
+    table("x,name\n1/min,\n900,b\n950,c\n"),
+    CALL,
+    "as in 'x (1/min)'",
+    Way(table("x (1/min),name\n900,b\n950,c\n")),
+)
 case(
     "candidates:_check_lines#2",
     table(f"{HILL}x,name\n20,n20\n"),
@@ -833,6 +854,23 @@ case(
     Way(stored(TOML.replace("above = 7", "above = 7.5"))),
 )
 case(
+    "settings:settings#2",
+    stored(TOML.replace("above = 7", "above = 1.000,5")),
+    "next",
+    "but got 1.000,5; write above = 1000.5",
+    Way(
+        stored(TOML.replace("above = 7", "above = 1000.5")),
+        holds=lambda run: run.settings.above == 1000.5,
+    ),
+)
+case(
+    "settings:_of_kind#1",
+    stored(TOML.replace("above = 7", 'above = "1 000"')),
+    "next",
+    "write 1000, without quotation marks",
+    Way(stored(TOML.replace("above = 7", "above = 1000"))),
+)
+case(
     "settings:settings#3",
     stored(TOML.replace('"y"', "y")),
     "next",
@@ -956,6 +994,25 @@ def a_level_of_two_marks() -> None:
     says = "write 1000 or 1.000"
     refused("command_line:number#1", says, lambda: read("1,000"), ArgumentTypeError)
     assert (read("1000"), read("1.000")) == (1000.0, 1.0)
+
+
+@other("command_line:number#2")
+def a_level_with_thousands() -> None:
+    read = command_line.number
+    for text, wanted in (
+        ("1.000,5", 1000.5),
+        ("1,000.5", 1000.5),
+        ("1 000", 1000.0),
+        ("1'000", 1000.0),
+        ("1.000.000", 1e6),
+        ("1\u202f000", 1000.0),
+        ("65,5 MPa", 65.5),
+    ):
+        said, sites = passed(lambda text=text: read(text), ArgumentTypeError)
+        assert "command_line:number#2" in sites
+        assert read(said.partition("; write ")[2]) == wanted
+        assert "u202f" not in said
+    assert str(read("many")) == "nan"  # of which nobody can tell what is meant
 
 
 @other("command_line:numbers#1")
