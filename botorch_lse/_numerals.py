@@ -37,7 +37,7 @@ def readable(said: str) -> str:
     r"""A message with plain blanks where ``repr`` escapes those of other widths.
 
     Example:
-        >>> readable(f"got {'1\\u202f000'!r}")
+        >>> readable("got " + repr("1\u202f000"))
         "got '1 000'"
 
     Args:
