@@ -21,12 +21,29 @@ _BEGINS = re.compile(
 """A number may have a sign of a price or of a limit before it."""
 
 
+_ESCAPED = re.compile(r"\\xa0|\\u(?:20[0-9a-f]{2}|3000)")
+"""How ``repr`` writes the blanks that spreadsheets put between thousands."""
+
+
 def plain(text: str) -> str:
     r"""A text as numbers are read: with a plain minus, without blanks around.
 
     An apostrophe in front is how spreadsheets keep a number as a text.
     """
     return text.replace("\N{MINUS SIGN}", "-").strip().removeprefix("'")
+
+
+def readable(said: str) -> str:
+    r"""A message with plain blanks where ``repr`` escapes those of other widths.
+
+    Example:
+        >>> readable("got " + repr("1\u202f000"))
+        "got '1 000'"
+
+    Args:
+        said: The message.
+    """
+    return _ESCAPED.sub(" ", said)
 
 
 def number_with(mark: str, text: str) -> float | None:

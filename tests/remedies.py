@@ -91,9 +91,20 @@ class Remedies:
         assert with_case | without.keys() == there
 
 
+def _complains(node: ast.AST) -> bool:
+    r"""Whether code raises an error, or notes what is wrong to raise it later."""
+    if isinstance(node, ast.Raise):
+        return isinstance(node.exc, ast.Call)
+    if isinstance(node, ast.AugAssign):
+        return ast.unparse(node.target).endswith(".said")
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ".said.append"
+    )
+
+
 @functools.cache
 def sites_of(path: Path) -> list[tuple[str, int, int]]:
-    r"""The places in a file that raise, as (name, first line, last line)."""
+    r"""The places in a file that complain, as (name, first line, last line)."""
     found: list[tuple[str, int, int]] = []
 
     def walk(node: ast.AST, name: str) -> None:
@@ -101,7 +112,7 @@ def sites_of(path: Path) -> list[tuple[str, int, int]]:
             if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
                 walk(child, f"{name}.{child.name}" if name else child.name)
                 continue
-            if isinstance(child, ast.Raise) and isinstance(child.exc, ast.Call):
+            if _complains(child):
                 found.append((name, child.lineno, child.end_lineno or child.lineno))
             walk(child, name)
 

@@ -624,15 +624,16 @@ class LedgerReader:
         seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
         gone = {n: rows for e in self._known.values() for n, rows in e.gone.items()}
         rounds, noted, waiting = list[Round](), set[int](), list[int]()
+        excluded = self._excluded([*self._known.values()])
+        still = {row for rows in excluded.values() for row in rows}
         for number in sorted(seen):
-            new = [row for row in gone[number] if row not in noted]
+            new = [row for row in gone[number] if row in still - noted]
             noted, waiting = noted.union(new), [*waiting, *new]
             group = [came.pop(trial) for trial in seen[number] if trial in came]
             if group:  # an exclusion takes effect with the next results
                 rounds.append(_together(group, waiting))
                 waiting = []
-        unseen, excluded = tuple(sorted(came)), self._excluded([*self._known.values()])
-        since = {row for rows in excluded.values() for row in rows} - noted
+        unseen, since = tuple(sorted(came)), still - noted
         waiting += sorted(since)
         if unseen:
             rounds.append(_together([came[trial] for trial in unseen], waiting))

@@ -987,7 +987,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     return current or ours[-1]
 
 
-def exclude_rows(client: Client, rows: Any) -> None:
+def exclude_rows(client: Client, rows: Any, *, undo: bool = False) -> None:
     r"""Say that rows cannot be measured: they are not asked for any more.
 
     It counts for the round that is open, else for the next one, and is stored with the
@@ -1013,6 +1013,8 @@ def exclude_rows(client: Client, rows: Any) -> None:
     Args:
         client: With its experiment and generation strategy.
         rows: Rows of the pool.
+        undo: Whether to take that back: rows that were excluded by hand may be asked
+            for again, from the next round on.
 
     Raises:
         ValueError: If a row is not in the pool, or there is no ``LevelSetNode``.
@@ -1021,14 +1023,19 @@ def exclude_rows(client: Client, rows: Any) -> None:
     node = level_set_node(generation_strategy_of(client))
     experiment = experiment_of(client)
     found = row_indices(rows, "rows", len(node.strategy.pool)).unique()
-    # It refuses what the strategy refuses, before anything is stored.
-    node.strategy.exclude(node.state(experiment), found)
-    ledger = node.ledger(experiment)
-    number = ledger.n_own_rounds if ledger.open is None else ledger.open.number
-    named = excluded_in(experiment, node.name)
-    new = [(number, row) for row in found.tolist() if row not in {r for _, r in named}]
+    named = list(excluded_in(experiment, node.name))
+    if truth_value(undo, "undo"):
+        named = [pair for pair in named if pair[1] not in found.tolist()]
+    else:
+        # It refuses what the strategy refuses, before anything is stored.
+        node.strategy.exclude(node.state(experiment), found)
+        ledger, known = node.ledger(experiment), {row for _, row in named}
+        number = ledger.n_own_rounds
+        if ledger.open is not None and ledger.open.number is not None:
+            number = ledger.open.number
+        named += [(number, row) for row in found.tolist() if row not in known]
     stored = properties_of(experiment).setdefault(EXCLUDED, {})
-    stored[node.name] = [list(pair) for pair in (*named, *new)]
+    stored[node.name] = [list(pair) for pair in named]
     save_properties(experiment)
 
 

@@ -31,7 +31,7 @@ def answer_frame(run: Run) -> pd.DataFrame:
     ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
     for row, entry in run.measured.known.items():
-        # Of these only the limit is known; what the model says rests on it.
+        # Of these only the limit is known; the rest comes from what lies around.
         unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
         frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
     said = run.measured.remarks_of(run.sheet_header)

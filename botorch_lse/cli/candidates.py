@@ -473,7 +473,7 @@ def _check_lines(table: Table) -> None:
         if below and sum(map(is_number, below)) >= MOSTLY * len(below):
             numeric.append(name)
     units = {name: first.cells[name] for name in numeric if first.cells[name]}
-    if units and not any(map(is_number, first.cells.values())):
+    if units and not any(map(_is_value, first.cells.values())):
         name, unit = next(iter(units.items()))
         faults.said.append(
             f"{table.name}, line {first.number}: expected a candidate, but it looks "
@@ -494,6 +494,11 @@ def _check_lines(table: Table) -> None:
             "it another name."
         )
     faults.check()
+
+
+def _is_value(text: str) -> bool:
+    r"""Whether a cell begins as a number does, and is no unit such as 1/min."""
+    return begins_with_a_number(text) and not text.startswith(("1/", "10^"))
 
 
 def _known(table: Table, name: str, setting: str) -> str:

@@ -20,7 +20,13 @@ from itertools import accumulate
 from pathlib import Path
 
 from botorch_lse._files import ChangedError, Seen, read_whole, write_whole
-from botorch_lse._numerals import clear_mark, is_doubtful, is_number, marks_of
+from botorch_lse._numerals import (
+    clear_mark,
+    is_doubtful,
+    is_number,
+    marks_of,
+    readable,
+)
 
 MOST_FAULTS = 40
 """Complaints that a call shows: more are faults of one kind."""
@@ -274,7 +280,7 @@ class Table:
         number = line.number if isinstance(line, Line) else line
         return ValueError(
             f"{self.name}, line {number}, column {column}: expected {wanted}, but "
-            f"{came}; {remedy}."
+            + readable(f"{came}; {remedy}.")
         )
 
 

@@ -18,8 +18,15 @@ from typing import TYPE_CHECKING
 
 from botorch_lse import __version__
 from botorch_lse._files import seen_to_write
-from botorch_lse._numerals import MARKS, is_doubtful, number_with, with_point
+from botorch_lse._numerals import (
+    MARKS,
+    is_doubtful,
+    number_with,
+    readable,
+    with_point,
+)
 from botorch_lse.cli.cells import check_is_no_workbook, writing
+from botorch_lse.cli.notation import repaired
 from botorch_lse.cli.options import answered, at_least, did_you_mean, options_of, parsed
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
@@ -230,7 +237,12 @@ def number(text: str) -> float:
     if "," in text and is_doubtful(text):
         raise argparse.ArgumentTypeError(f"{text!r}: write {with_point(text)}")
     found = (number_with(mark, text) for mark in MARKS)
-    return next((value for value in found if value is not None), math.nan)
+    value = next((value for value in found if value is not None), math.nan)
+    remedy = repaired(text) if math.isnan(value) else None
+    if remedy is not None:
+        said = f"expected a number, but got {text!r}; {remedy}"
+        raise argparse.ArgumentTypeError(readable(said))
+    return value
 
 
 def numbers(text: str) -> tuple[float, ...]:

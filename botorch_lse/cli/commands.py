@@ -393,10 +393,8 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         )
         lines += how_many(run)
     first = run.strategy.parts.model.n_first
-    if state.stop_reason is not None:
-        lines.append(ENDS[state.stop_reason] + one_sided(run))
-    elif run.is_done:
-        lines.append(ENDS[DECIDED])
+    if run.stop_reason is not None:
+        lines.append(ENDS[run.stop_reason] + one_sided(run))
     elif first > state.history.n_measured:
         lines.append(
             f"The first {first} measurements are spread over the table: nothing is "
@@ -437,16 +435,20 @@ def one_sided(run: Run) -> str:
         run: The run.
     """
     sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
-    side = sides.get(run.state.stop_reason or "")
+    side = sides.get(run.stop_reason or "")
     y = run.state.observations.y
     beyond = y > run.level if side == "above" else y < run.level
     n = int(beyond.sum())
-    if side is None or n == 0:
+    if side is None:
         return ""
+    known = any(entry.side == side for entry in run.measured.known.values())
+    aside = f" (Those that a limit puts {side} it aside.)" if known else ""
+    if n == 0:
+        return aside
     verb = "was" if n == 1 else "were"
     return (
         f" {n} of {_counted(len(y), 'value')} {verb} {side} it, but by no more than "
-        "the noise that was learnt explains."
+        f"the noise that was learnt explains.{aside}"
     )
 
 
@@ -483,12 +485,17 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
     if known := list(run.measured.known.values()):
         n = len(known)
         them = "its candidate is" if n == 1 else "their candidates are"
+        learns = (
+            "The model does not learn limits, so that others are decided by measured "
+            "values alone. Where the limit may stand for the value, write it without "
+            "its sign."
+        )
+        if run.settings.audit:
+            learns = "With an audit the model learns the limit in place of the value."
         lines.append(
             f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
             f"{_text_of(run, known[0])} in {place_of(run, known[0], is_taken)}): "
-            f"{them} decided so, and not asked for again. The model learns the limit "
-            "in place of the value, so that it takes others like it for nearer to the "
-            "level than they are."
+            f"{them} decided so, and not asked for again. " + learns
         )
     if untold := list(run.measured.untold.values()):
         n = len(untold)
@@ -604,7 +611,9 @@ def often_failed(run: Run) -> list[str]:
         f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
         "measured."
         for row, n in times.items()
-        if n >= OFTEN and run.measured.counts[row] == 0
+        if n >= OFTEN
+        and run.measured.counts[row] == 0
+        and row not in run.measured.excluded
     ]
 
 

@@ -195,18 +195,21 @@ class Measurements:
         r"""The number of the last sheet; 0 before any."""
         return max((entry.sheet for entry in self.entries), default=0)
 
-    def by_sheet(self, places: Mapping[int, int]) -> list[Observations]:
+    def by_sheet(
+        self, places: Mapping[int, int], *, with_limits: bool
+    ) -> list[Observations]:
         r"""What was measured, sheet after sheet, what was measured elsewhere first.
 
         Args:
             places: The rows of the pool by candidate.
+            with_limits: Whether limits that tell the side stand for their values.
         """
         # Not at the top: the files are read without torch.
         import torch
 
         from botorch_lse.data.observations import Observations
 
-        done = self.having(MEASURED)
+        done = [e for e in self.having(MEASURED) if with_limits or e.side is None]
         groups = []
         for sheet in sorted({entry.sheet for entry in done}):
             part = [entry for entry in done if entry.sheet == sheet]

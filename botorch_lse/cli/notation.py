@@ -16,9 +16,7 @@ MISSING = frozenset({"na", "nan", "<na>", "null", "#n/a"})
 """Words that programs (R, pandas, SQL, Excel) write where nothing stands."""
 LISTS = ("ignore", "inputs", "logs", "open", "words")
 """Settings that are lists of names."""
-_BETWEEN = (
-    " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}.,"
-)
+_BETWEEN = r"\s'\N{RIGHT SINGLE QUOTATION MARK}.,"
 _THOUSANDS = re.compile(
     rf"([+-]?[1-9]\d{{0,2}}([{_BETWEEN}])\d{{3}}(?:\2\d{{3}})*)(?:[.,](\d+))?"
 )
@@ -109,6 +107,16 @@ class Notation:
             seen: The mark; ``None`` if the column shows none.
         """
         return replace(self, seen=seen)
+
+
+def repaired(text: str) -> str | None:
+    r"""What to write for a number outside of tables; ``None`` where nobody can tell.
+
+    Args:
+        text: What was written.
+    """
+    remedy = Notation().repair(text).partition(" (")[0]
+    return None if remedy == "write a number" else remedy
 
 
 def is_missing(text: str) -> bool:

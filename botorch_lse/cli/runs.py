@@ -217,31 +217,31 @@ class Run:
 
         A candidate whose side a limit tells is decided by it, whatever the model says.
         """
-        from botorch_lse.data.classification import SIDES
-
         found = self.scale.answer(self.state.classification)
-        sides = {side: getattr(found, side).clone() for side in SIDES}
-        ends = {name: getattr(found, name).clone() for name in ("lower", "upper")}
-        mean, p = found.mean.clone(), found.probability_above.clone()
-        for row, entry in self.measured.known.items():
-            at = self.places.get(row)
-            if at is None or entry.value is None:
-                continue
-            is_above = entry.side == "above"
-            for side, held in sides.items():
-                held[at] = side == entry.side
-            p[at] = float(is_above)
-            for held in (mean, *ends.values()):
-                clamp = held[at].clamp_min if is_above else held[at].clamp_max
-                held[at] = clamp(entry.value)
-        return replace(found, **sides, **ends, mean=mean, probability_above=p)
+        for side in ("above", "below"):
+            known = {
+                self.places[row]: entry.value
+                for row, entry in self.measured.known.items()
+                if entry.side == side and row in self.places
+            }
+            found = found.with_limits([*known], [*known.values()], side)
+        return found
+
+    @property
+    def stop_reason(self) -> str | None:
+        r"""Why nothing more need be measured; ``None`` where something must be."""
+        from botorch_lse.strategies.algorithm import ALL_ABOVE, DECIDED, NONE_FOUND
+
+        reason, known = self.state.stop_reason, self.measured.known
+        if self.settings.audit or bool(self.answer.undecided.any()):
+            return reason  # an audit says itself what it confirms
+        is_one_sided = reason in (NONE_FOUND, ALL_ABOVE) and not known
+        return reason if is_one_sided else DECIDED
 
     @property
     def is_done(self) -> bool:
         r"""Whether nothing more need be measured."""
-        is_confirmed = not self.settings.audit  # or the audit says so itself
-        open_ = bool(self.answer.undecided.any())
-        return self.state.is_done or (is_confirmed and not open_)
+        return self.stop_reason is not None
 
     @property
     def mark(self) -> str:
@@ -327,13 +327,16 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         run: The run.
         strategy: A strategy on its pool.
     """
-    groups = [run.scale.told(part) for part in run.measured.by_sheet(run.places)]
+    # An audit asks for the side of candidates that it drew, which a limit says; one
+    # that may not be measured it would count as wrong. Else no model learns a limit:
+    # values around it would seem to be known, and nearer to the level than they are.
+    has_audit = bool(run.settings.audit)
+    parts = run.measured.by_sheet(run.places, with_limits=has_audit)
+    groups = [run.scale.told(part) for part in parts]
     state = strategy.init(run.settings.seed)
     n = sum(map(len, groups))
-    # An audit goes on to measure candidates that it drew; it would count one that may
-    # not be measured as wrong.
     limits = {*run.measured.known, *run.measured.untold} & {*run.places}
-    if limits and not run.settings.audit:
+    if limits and not has_audit:
         state = strategy.exclude(state, sorted(run.places[row] for row in limits))
     if n == 0:
         return state

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from botorch_lse._files import Seen
-from botorch_lse._numerals import MARKS, marks_of, with_point, written
+from botorch_lse._numerals import MARKS, is_doubtful, with_point, written
 from botorch_lse.cli.cells import (
     check_is_no_workbook,
     content_of,
     decoded,
     replace_file,
 )
-from botorch_lse.cli.notation import Notation
+from botorch_lse.cli.notation import Notation, repaired
 
 DEFAULT_FILE = "botorch-lse.toml"
 """Where the settings stand unless another file is named."""
@@ -30,7 +30,7 @@ FILES = ("candidates", "results", "out")
 PROGRAM = "botorch-lse"
 _TITLE = f"# The settings of {PROGRAM}"
 """How the file begins."""
-_DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d+,\d+)\s*(?:#.*)?$")
+_DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d[\d.,]*,[\d.]+)\s*(?:#.*)?$")
 """A line of settings with a number as many languages write it."""
 
 
@@ -330,8 +330,8 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         for number, line in enumerate(text.splitlines(), 1):
-            if comma := _DECIMAL_COMMA.match(line):
-                wanted = with_point(comma[2])
+            comma = _DECIMAL_COMMA.match(line)
+            if comma is not None and (wanted := _with_point(comma[2])):
                 raise ValueError(
                     f"{path.name}, line {number}: expected a number with a decimal "
                     f"point, but got {comma[2]}; write {comma[1]} = {wanted}."
@@ -349,6 +349,13 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
             "leave the option out. Nothing was written."
         )
     return found
+
+
+def _with_point(text: str) -> str | None:
+    r"""What to write for a number in the settings; ``None`` where nobody can tell."""
+    if is_doubtful(text):
+        return with_point(text)
+    return (repaired(text) or "").removeprefix("write ") or None
 
 
 def _from_here(name: str, value: Any, path: Path) -> Any:
@@ -431,6 +438,6 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
         bool: "true or false",
     }
     said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
-    if kind in (int, float) and isinstance(value, str) and marks_of(value):
-        said += f"; write {with_point(value)}, without quotation marks"
+    if kind in (int, float) and isinstance(value, str) and _with_point(value):
+        said += f"; write {_with_point(value)}, without quotation marks"
     raise ValueError(f"{said}.")

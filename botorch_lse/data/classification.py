@@ -2,9 +2,9 @@ r"""The answer: which rows are above, below or undecided."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from botorch_lse._lazy import LazyModule
 from botorch_lse._numerals import written
 from botorch_lse._validation import (
     in_interval,
+    one_of,
+    real_vector,
+    row_indices,
 )
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 
@@ -206,6 +209,53 @@ class Classification:
             adds_up=pool is None or pool.total is None,
             confidence=confidence,
         )
+
+    def with_limits(
+        self, rows: Any, limits: Any, side: Literal["above", "below"]
+    ) -> Classification:
+        r"""The answer once it is known that values lie beyond limits.
+
+        A value below the detection of a method, ``<0.5``, or beyond a scale, decides
+        its row if the limit is on the same side of the level. It is no value: leave it
+        out of ``tell``, and ``Strategy.exclude`` its row, which is then not asked for.
+
+        Example:
+            >>> from botorch_lse.strategies import Above, Strategy
+            >>> strategy = Strategy(Pool([[0.0], [0.5], [1.0]]), Above(0.7))
+            >>> state = strategy.exclude(strategy.init(), [2])  # its value is <0.5
+            >>> state.classification.with_limits([2], [0.5], "below").side.tolist()
+            ['undecided', 'undecided', 'below']
+
+        Args:
+            rows: ``n`` rows.
+            limits: ``n`` limits, units of ``y``, each on the side of the level.
+            side: Where the values lie of their limits, and of the level.
+
+        Raises:
+            ValueError: If a row is not there, a limit not finite, or the answer is not
+                about one level.
+        """
+        if self.meaning not in ("above", "below") or len(self.outputs) > 1:
+            wanted = "of the values above one level, or below it"
+            came = f"got those {self.meaning}"
+            raise ValueError(f"Expected an answer {wanted}, but {came}.")
+        one_of(side, "side", SIDES[:2])
+        at = row_indices(rows, "rows", len(self)).to(self.above.device)
+        ends = real_vector(limits, "limits", at.numel(), "row").to(self.mean)
+        is_above = side == "above"
+        changed: dict[str, Any] = {
+            name: getattr(self, name).scatter_reduce(
+                0, at, ends, "amax" if is_above else "amin"
+            )
+            for name in ("mean", "lower", "upper")
+        }
+        is_in = side == self.meaning
+        for name, value in zip(SIDES, (is_in, not is_in, False), strict=True):
+            changed[name] = getattr(self, name).index_fill(0, at, value)
+        p = self.probability_above.index_fill(0, at, float(is_in))
+        if self.within is not None:
+            changed["within"] = self.within.index_fill(0, at, False)
+        return replace(self, **changed, probability_above=p)
 
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
         r"""A set of rows that all lie above the level, with one joint probability.

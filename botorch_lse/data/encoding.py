@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from botorch_lse._lazy import LazyModule
-from botorch_lse._numerals import begins_with_a_number, is_doubtful
+from botorch_lse._numerals import begins_with_a_number, is_doubtful, readable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ REPAIRS = (
     ("the comma is the decimal mark", ",", "."),
     (
         "something stands between thousands",
-        r"(?<=\d)[ '\u2019\u00a0\u202f,](?=\d{3}(?!\d))",
+        r"(?<=\d)[\s'\u2019,](?=\d{3}(?!\d))",
         "",
     ),
     ("a unit stands behind the number", r"[^\d.]+$", ""),
@@ -101,7 +101,8 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
         i = int(broken.to_numpy().argmax())
         raise ValueError(
             f"Expected column {column.name!r} of `X` to hold numbers, as most of its "
-            f"cells do, but row {column.index[i]!r} has {column.iloc[i]!r}. Write a "
+            f"cells do, but row {column.index[i]!r} has "
+            f"{readable(repr(column.iloc[i]))}. Write a "
             'number or drop the row; if they are labels, say `astype("category")`.'
         )
     return numbers.astype(float)
@@ -115,7 +116,8 @@ def _ask_about_words(column: pd.Series) -> None:
         broken = alike[pd.to_numeric(alike, errors="coerce").isna()]
         raise ValueError(
             f"Expected column {column.name!r} of `X` to hold numbers or words, but "
-            f"most cells begin with a number, such as {broken.iloc[0]!r} in row "
+            "most cells begin with a number, such as "
+            f"{readable(repr(broken.iloc[0]))} in row "
             f"{broken.index[0]!r}. {_in_numbers(words)}; if they are words, say "
             '`astype("category")`.'
         )

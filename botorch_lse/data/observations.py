@@ -2,6 +2,7 @@ r"""Observations, old values and batches: what is measured, and where."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from torch import Tensor
 from botorch_lse._device import at_home, ordinary
 from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import (
+    CONVERT,
     complaint,
     is_number,
     non_negative_vector,
@@ -43,6 +45,12 @@ from botorch_lse.data.pool import Pool, _set_fields
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
+_IS_LIMIT = re.compile(r"got str '\s*([<>\u2264\u2265]|n\.?d\.?')", re.IGNORECASE)
+LIMIT = (
+    "A limit is no value: leave its line out, `strategy.exclude` its row, and read "
+    "`state.classification.with_limits(rows, limits, side)`."
+)
+"""What to do about a result such as <0.5 or ND."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +387,17 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
     column = frame[name]
     if not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).map(_parsed)
-    return real_numbers(column, f"frame[{name!r}]", gaps=True)
+    return _results(column, f"frame[{name!r}]", gaps=True)
+
+
+def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
+    r"""Results as numbers; what to do about a limit is said where one stands."""
+    try:
+        return real_numbers(values, name, gaps=gaps)
+    except ValueError as error:
+        if not _IS_LIMIT.search(str(error)):
+            raise
+        raise ValueError(str(error).replace(CONVERT, LIMIT)) from error
 
 
 def _parsed(entry: Any) -> Any:
@@ -392,7 +410,7 @@ def _parsed(entry: Any) -> Any:
 
 def _values(y: Any, n: int) -> Tensor:
     r"""``n`` measured values, or ``n x m``, checked column by column."""
-    values = real_numbers(y, "y")
+    values = _results(y, "y")
     if values.ndim != 2 or values.shape[1] == 0:
         return real_vector(torch.atleast_1d(values), "y", n, "measurement")
     for j, column in enumerate(values.T):

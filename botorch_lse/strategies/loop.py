@@ -304,7 +304,8 @@ class Strategy(ABC):
         charged to the budget. (To go on with a smaller round, tell them as
         ``abandoned`` first.) What was measured of excluded rows counts, and they are
         answered like all others, from what is known around them; an audit counts those
-        that it drew as wrong, and says nothing of the others.
+        that it drew as wrong, and says nothing of the others. To take it back, replay
+        with the exclusions that stay.
 
         Example:
             >>> from botorch_lse.strategies import LSEStrategy
@@ -313,6 +314,10 @@ class Strategy(ABC):
             >>> state = strategy.exclude(strategy.init(), [0, 1])
             >>> strategy.ask(state).indices.tolist()
             [2]
+            >>> stay = [(i, [r for r in rows if r != 1]) for i, rows in state.excluded]
+            >>> state = strategy.replay(state.observations, state.seed, excluded=stay)
+            >>> strategy.ask(state).indices.tolist()
+            [1]
 
         Args:
             state: Where the run stands.

@@ -267,6 +267,31 @@ def test_what_is_measured_elsewhere_takes_no_place():
     assert same_state(state_of(client), fresh_state(client))
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_was_excluded_by_hand_can_be_asked_for_again(asynchronous, tmp_path):
+    strategy = lse(max_repeats=1, epsilon=0.0)
+    client = client_for(strategy)
+    client.set_generation_strategy(
+        level_set_generation_strategy(strategy, seed=3, asynchronous=asynchronous)
+    )
+    exclude_rows(client, [row for row in range(36) if row not in (1, 22, 30, 5)])
+    play(client, strategy)
+    assert tried(client).keys() == {1, 22, 30, 5}
+    exclude_rows(client, [7, 22], undo=True)
+    client = reloaded(client, tmp_path)
+    assert len(state_of(client).excluded_rows) == 31
+    play(client, strategy)
+    assert same_state(state_of(client), fresh_state(client))
+    assert tried(client) == Counter([1, 22, 30, 5, 7])
+
+
+def play(client, strategy):
+    r"""Measure whatever is asked for, to the end."""
+    while not state_of(client).is_done:
+        for trial, parameters in client.get_next_trials(1).items():
+            complete(client, strategy, trial, parameters)
+
+
 def audited():
     r"""An asynchronous run that has come to the rows of its audit."""
     strategy = Strategy(

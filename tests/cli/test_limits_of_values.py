@@ -34,22 +34,19 @@ def test_a_limit_decides_its_candidate_and_is_not_asked_again(
     said = lab.call(CALL)
     assert "10 measured." in said
     assert "4 values are limits (first <0.5 in results.csv, line 2): their" in said
-    assert "decided so, and not asked for again. The model learns the limit in" in said
+    assert (
+        "decided so, and not asked for again. The model does not learn limits" in said
+    )
     found = sides(lab)
     assert [found[x] for x in (0, 4, 10, 18)] == ["below", "below", "above", "below"]
     lines = {int(line["x"]): line for line in lab.read("answer.csv")}
     shown = ("probability_above", "mean", "sigma", "lower", "upper", "n_observations")
-    assert [lines[4][name] for name in shown] == ["0", "", "", "", "6.9", "1"]
-    assert [lines[10][name] for name in shown] == ["1", "", "", "9", "", "1"]
+    assert [lines[4][name] for name in shown] == ["0", "", "", "", "6.9", "0"]
+    assert [lines[10][name] for name in shown] == ["1", "", "", "9", "", "0"]
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
-    told = dict(
-        zip(
-            run.state.observations.indices.tolist(),
-            run.state.observations.y,
-            strict=True,
-        )
-    )
-    assert float(told[run.places[0]]) == 0.5
+    limits = {run.places[x] for x in (0, 4, 10, 18)}
+    assert run.state.observations.n_measured == 6
+    assert limits.isdisjoint(run.state.observations.indices.tolist())
     for _ in range(8):
         sheet = lab.read("sheet.csv")
         assert not {"0", "4", "10", "18"} & {line["x"] for line in sheet}
@@ -149,9 +146,32 @@ def test_a_limit_and_a_value_on_both_sides_are_asked_about(lab: Lab) -> None:
     assert "4 measured" in lab.call(f"{CALL} --replicates")
 
 
+def test_a_limit_may_stand_for_the_value_where_somebody_says_so(lab: Lab) -> None:
+    lab.write("results.csv", results({0: "<0.5", 4: "< 6.9"}))
+    assert "write it without its sign" in lab.call(CALL)
+    lab.write("results.csv", results({0: "0.5", 4: "< 6.9"}))
+    assert "1 value is a limit (first < 6.9" in lab.call("next")
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    assert 0.5 in run.state.observations.y.tolist()
+
+
+def test_limits_alone_decide_their_candidates_and_the_run_goes_on_to_its_end(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.call(NEXT)
+    for _ in range(8):
+        lab.fill("sheet.csv", lambda line: "<0.5" if line["x"] != "7" else ">9")
+        said = lab.call("next")
+        if not lab.read("sheet.csv"):
+            break
+    assert "Every candidate is decided." in said
+    assert sides(lab) == {x: "above" if x == 7 else "below" for x in range(20)}
+
+
 def test_an_audit_may_ask_for_a_candidate_with_a_limit(lab: Lab) -> None:
     lab.write("results.csv", results({0: "<0.5"}))
-    lab.call(f"{CALL} --audit 0.2,0.2")
+    said = lab.call(f"{CALL} --audit 0.2,0.2")
+    assert "With an audit the model learns the limit in place of the value." in said
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
     assert run.state.excluded == ()
     assert bool(run.answer.below[run.places[0]])

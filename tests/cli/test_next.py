@@ -274,6 +274,25 @@ def test_a_candidate_that_fails_and_fails_is_asked_about(lab: Lab) -> None:
         asked = f"name {name} failed 3 times: write n/a if it cannot be measured."
         assert (asked in said) == (n == 3)
         lab.fill("sheet.csv", lambda x: "failed" if x["name"] == name else hill(x))
+    lab.call("next")
+    lab.fill("sheet.csv", lambda x: "n/a" if x["name"] == name else hill(x))
+    assert "failed 4 times" not in lab.call("next")
+    assert name not in {line["name"] for line in lab.read("sheet.csv")}
+
+
+def test_settings_that_a_summary_names_do_what_it_says(lab: Lab) -> None:
+    said = lab.call(f"{NEXT} --batch 4 --budget 8")
+    assert "nothing is decided before, 8 to go. (The setting first says how" in said
+    file = lab.folder / "botorch-lse.toml"
+    file.write_text(file.read_text().replace("# first = 20", "first = 6"))
+    assert "The first 6 measurements are spread" in lab.call("next")
+    file.write_text(file.read_text().replace("budget = 8", "budget = 4"))
+    lab.fill("sheet.csv", hill)
+    ended = "The budget is used up; for more, set budget in the settings."
+    assert ended in lab.call("next")
+    file.write_text(file.read_text().replace("budget = 4", "budget = 8"))
+    assert ended not in lab.call("next")
+    assert len(lab.read("sheet.csv")) == 4
 
 
 def test_what_is_no_command_for_tables_is_the_demo(
