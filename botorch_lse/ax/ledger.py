@@ -257,7 +257,7 @@ class Point(NamedTuple):
 
 
 _Arrival = tuple[Round, list[Measurement]]
-"""What a trial brought: of what was asked for, and of what was measured elsewhere."""
+"""What a trial brought, and what of it was measured elsewhere."""
 
 
 class _Entry(NamedTuple):
@@ -629,8 +629,7 @@ class LedgerReader:
             unfilled += [index for part in parts for index in part.unfilled]
             both = _round(None, (), parts)
             if both.results or both.used_up:
-                own = tuple(m for m in both.results if m not in other)
-                came[trial] = replace(both, results=own), other
+                came[trial] = both, other
         seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
         gone = {n: rows for e in self._known.values() for n, rows in e.gone.items()}
         rounds, noted, waiting = list[Round](), set[int](), list[int]()
@@ -725,13 +724,15 @@ class LedgerReader:
 def _together(group: Sequence[_Arrival], excluded: Iterable[int]) -> list[Round]:
     r"""One complete round of what several trials brought, and of excluded rows.
 
-    What was measured elsewhere is a round of its own after it.
+    Several results that were measured elsewhere are a round of their own after it.
     """
-    own = _round(None, (), [one for one, _ in group])
+    own, other = _round(None, (), [one for one, _ in group]), list[Measurement]()
+    if sum(len(part) for _, part in group) > 1:
+        other = [m for _, part in group for m in part]
+        own = replace(own, results=tuple(m for m in own.results if m not in other))
     measured = [m.row for m in own.results for _ in range(m.count)]
     own = replace(own, plan=tuple(sorted([*measured, *own.used_up]))).close()
-    rounds = [own] if own.plan else []
-    rounds += _elsewhere([m for _, other in group for m in other])
+    rounds = ([own] if own.plan else []) + _elsewhere(other)
     return [replace(rounds[0], excluded=tuple(sorted(excluded))), *rounds[1:]]
 
 
