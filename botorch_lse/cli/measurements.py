@@ -198,6 +198,9 @@ class Measurements:
     def by_sheet(self, places: Mapping[int, int]) -> list[Observations]:
         r"""What was measured, sheet after sheet, what was measured elsewhere first.
 
+        Each has the number of its sheet as the label of its round. What no sheet asked
+        for has none: nobody knows how often it was looked at while it came.
+
         Args:
             places: The rows of the pool by candidate.
         """
@@ -212,7 +215,8 @@ class Measurements:
             part = [entry for entry in done if entry.sheet == sheet]
             rows = torch.tensor([places[entry.row] for entry in part])
             values = torch.tensor([entry.value for entry in part], dtype=torch.float64)
-            groups.append(Observations(rows, values))
+            told = Observations(rows, values)
+            groups.append(told.at_round(sheet) if sheet else told)
         return groups
 
 

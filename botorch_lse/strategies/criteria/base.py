@@ -61,6 +61,10 @@ class Wrapping(Algorithm):
         inner = self.inner.lose(belief.inner, rows, history, seed)
         return replace(belief, inner=inner)
 
+    def count_looks(self, belief: Any, n: int) -> Any:
+        r"""The belief once data may have been looked at before they are told."""
+        return replace(belief, inner=self.inner.count_looks(belief.inner, n))
+
     @property
     def needs_plans(self) -> bool:
         r"""Whether ``learn_planned`` differs from ``learn``."""
