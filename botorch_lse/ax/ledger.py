@@ -5,7 +5,8 @@ The rule, a function of trials and data alone, whatever order results came in:
 - A trial is *own* if this node made it; its generator run holds its round and the plan
   of that round. Everything else in the pool is *measured elsewhere*.
 - Own rounds count in order. What was measured elsewhere in trials between the first
-  trial of one round and the first trial of the next is one round between the two.
+  trial of one round and the first trial of the next is one round between the two,
+  whose measurements count as one look at the intervals each.
 - COMPLETED and EARLY_STOPPED trials with data count as measured; of the latter only
   values without a progression, since one at a step is what the trial had come to when
   it was stopped, and not what is asked for. The row of a FAILED or STALE trial is asked
@@ -119,6 +120,8 @@ class Round:
             for a complete round.
         excluded: Rows that are known since this round not to be measurable.
         n_free: Places of the open round that they left and nobody has taken yet.
+        is_own: Whether this node asked for it; if not, nobody knows how often what was
+            measured elsewhere was looked at while it came.
     """
 
     plan: tuple[int, ...] = ()
@@ -131,6 +134,7 @@ class Round:
     number: int | None = None
     excluded: tuple[int, ...] = ()
     n_free: int = 0
+    is_own: bool = True
 
     @property
     def to_ask(self) -> list[int]:
@@ -250,6 +254,10 @@ class Point(NamedTuple):
     y: tuple[float, ...]
     yvar: tuple[float, ...]
     trial: int
+
+
+_Arrival = tuple[Round, list[Measurement]]
+"""What a trial brought, and what of it was measured elsewhere."""
 
 
 class _Entry(NamedTuple):
@@ -613,14 +621,15 @@ class LedgerReader:
 
     def _by_arrival(self) -> Ledger:
         r"""The rounds of an asynchronous node, by when results were learnt from."""
-        came, out, unfilled = dict[int, Round](), list[int](), list[int]()
+        came, out, unfilled = dict[int, _Arrival](), list[int](), list[int]()
         for trial, entry in self._known.items():
             parts = [part for _, part in entry.parts]
+            other = [m for n, part in entry.parts if n is None for m in part.results]
             out += [row for part in parts for row in part.running]
             unfilled += [index for part in parts for index in part.unfilled]
             both = _round(None, (), parts)
             if both.results or both.lost:
-                came[trial] = both
+                came[trial] = both, other
         seen = {n: t for e in self._known.values() for n, t in e.seen.items()}
         gone = {n: rows for e in self._known.values() for n, rows in e.gone.items()}
         rounds, noted, waiting = list[Round](), set[int](), list[int]()
@@ -631,12 +640,12 @@ class LedgerReader:
             noted, waiting = noted.union(new), [*waiting, *new]
             group = [came.pop(trial) for trial in seen[number] if trial in came]
             if group:  # an exclusion takes effect with the next results
-                rounds.append(_together(group, waiting))
+                rounds += _together(group, waiting)
                 waiting = []
         unseen, since = tuple(sorted(came)), still - noted
         waiting += sorted(since)
         if unseen:
-            rounds.append(_together([came[trial] for trial in unseen], waiting))
+            rounds += _together([came[trial] for trial in unseen], waiting)
             waiting = []
         return Ledger(
             tuple(rounds),
@@ -713,12 +722,19 @@ class LedgerReader:
         return found
 
 
-def _together(group: Sequence[Round], excluded: Iterable[int]) -> Round:
-    r"""One complete round of what several trials brought, and of excluded rows."""
-    found = _round(None, (), group)
-    measured = [m.row for m in found.results for _ in range(m.count)]
-    plan = tuple(sorted([*measured, *found.lost]))
-    return replace(found, plan=plan, excluded=tuple(sorted(excluded))).close()
+def _together(group: Sequence[_Arrival], excluded: Iterable[int]) -> list[Round]:
+    r"""One complete round of what several trials brought, and of excluded rows.
+
+    Several results that were measured elsewhere are a round of their own after it.
+    """
+    own, other = _round(None, (), [one for one, _ in group]), list[Measurement]()
+    if sum(len(part) for _, part in group) > 1:
+        other = [m for _, part in group for m in part]
+        own = replace(own, results=tuple(m for m in own.results if m not in other))
+    measured = [m.row for m in own.results for _ in range(m.count)]
+    own = replace(own, plan=tuple(sorted([*measured, *own.lost]))).close()
+    rounds = ([own] if own.plan else []) + _elsewhere(other)
+    return [replace(rounds[0], excluded=tuple(sorted(excluded))), *rounds[1:]]
 
 
 def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) -> Round:
@@ -736,7 +752,8 @@ def _round(number: int | None, plan: tuple[int, ...], parts: Sequence[Round]) ->
 
 def _elsewhere(group: Sequence[Measurement]) -> list[Round]:
     results = tuple(sorted(group))
-    return [Round(tuple(m.row for m in results), results)] if results else []
+    plan = tuple(m.row for m in results)
+    return [Round(plan, results, is_own=False)] if results else []
 
 
 def _check_together(entries: Sequence[_Entry]) -> None:

@@ -65,6 +65,7 @@ from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.models.memory import FitMemory, remembering
 from botorch_lse.strategies import State, Strategy
+from botorch_lse.strategies.loop import looks_of_all
 
 MAX_FAILURES = 3
 """How often a row may fail before it is not asked for any more. One failure is often
@@ -300,8 +301,11 @@ class LevelSetNode(ExternalGenerationNode):
             return self._before_next(ledger)
         state = self._complete(ledger)
         meanwhile = ledger.measured_meanwhile
-        deferred = (_as_observations(meanwhile),) if meanwhile else ()
-        return self._tell(replace(state, deferred=deferred), ledger.open)
+        if meanwhile:
+            found = _as_observations(meanwhile)
+            found = found.at_round(looks_of_all(state, found))
+            state = replace(state, deferred=(found,))
+        return self._tell(state, ledger.open)
 
     def _complete(self, ledger: Ledger) -> State:
         r"""``tell(... tell(tell(init, round 0), round 1) ...)`` of all complete rounds.
@@ -345,13 +349,17 @@ class LevelSetNode(ExternalGenerationNode):
         return {FITS: new} if new else {}
 
     def _tell(self, state: State, round_: Round) -> State:
-        # The plan is set before telling: the round then consists of exactly these rows,
-        # and is over once each of them is measured or abandoned.
-        state = replace(state, plan=torch.tensor(sorted(round_.plan)).long())
         if round_.excluded:
             event = (state.round, round_.excluded)
             state = replace(state, excluded=(*state.excluded, event))
         found = _as_observations(sorted(round_.results)) if round_.results else None
+        if found is not None and not round_.is_own:
+            n = looks_of_all(state, found)
+            if n > 1:
+                return state.strategy.tell(state, found.at_round(state.round + n))
+        # The plan is set before telling: the round then consists of exactly these rows,
+        # and is over once each of them is measured or abandoned.
+        state = replace(state, plan=torch.tensor(sorted(round_.plan)).long())
         # A round that nothing came of is over only once that is said.
         lost = list(round_.lost) if round_.lost or found is None else None
         return state.strategy.tell(state, found, abandoned=lost)

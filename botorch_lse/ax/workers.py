@@ -26,6 +26,10 @@ from typing import Any, NamedTuple
 
 from botorch_lse.ax.recording import uninterrupted
 
+PULSE = 0.5
+"""Seconds of a wait. An interrupt that another thread got, and on Windows every one, is
+seen only once a wait has ended."""
+
 Parameters = dict[str, Any]
 Evaluate = Callable[[Parameters], Any]
 MakeExecutor = Callable[[], Executor]
@@ -113,8 +117,11 @@ class Workers:
         self._start_evaluations()
         if self._running:
             due = min(self._due.get(f, math.inf) for f in self._running)
-            left = None if math.isinf(due) else max(due - time.monotonic(), 0.0)
-            done, _ = wait(self._running, left, return_when=FIRST_COMPLETED)
+            done, left = set[Future[Any]](), math.inf
+            while not done and left > 0:
+                left = max(due - time.monotonic(), 0.0)
+                pause = min(left, PULSE)
+                done, _ = wait(self._running, pause, return_when=FIRST_COMPLETED)
             self._collect(done)
             self._give_up_overdue()
 

@@ -200,6 +200,9 @@ class Measurements:
     ) -> list[Observations]:
         r"""What was measured, sheet after sheet, what was measured elsewhere first.
 
+        Each has the number of its sheet as the label of its round. What no sheet asked
+        for has none: nobody knows how often it was looked at while it came.
+
         Args:
             places: The rows of the pool by candidate.
             with_limits: Whether limits that tell the side stand for their values.
@@ -215,7 +218,8 @@ class Measurements:
             part = [entry for entry in done if entry.sheet == sheet]
             rows = torch.tensor([places[entry.row] for entry in part])
             values = torch.tensor([entry.value for entry in part], dtype=torch.float64)
-            groups.append(Observations(rows, values))
+            told = Observations(rows, values)
+            groups.append(told.at_round(sheet) if sheet else told)
         return groups
 
 

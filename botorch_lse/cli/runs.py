@@ -350,14 +350,19 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
 
 
 def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:
-    r"""The state after a group of measurements that is one round, however large.
+    r"""The state after a group of measurements, however large.
 
     Args:
         strategy: The strategy.
         state: The state before.
-        group: The measurements, at least one.
+        group: The measurements, at least one. With a label they are one round; without
+            one each counts as a look at the intervals.
     """
-    return replace(strategy, batch_size=len(group)).tell(state, group)
+    from botorch_lse.strategies.loop import looks_of_all  # brings torch
+
+    n = looks_of_all(state, group) if group.round is None else 0
+    told = group.at_round(state.round + n)
+    return replace(strategy, batch_size=len(group)).tell(state, told)
 
 
 def filled_up(

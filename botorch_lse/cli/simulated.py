@@ -153,7 +153,7 @@ def _outcome(
             break
         noise = torch.from_numpy(bench.standard_normal(len(rows)))
         y = values[rows] + truth.noise_std * noise
-        state = told(strategy, state, Observations(rows, y))
+        state = told(strategy, state, Observations(rows, y).at_round(state.round))
         sheets += 1
     answer, excess = state.classification, values - run.level
     wrong = (answer.above & (excess < -run.epsilon)) | (

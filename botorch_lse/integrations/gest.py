@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -23,6 +24,7 @@ from botorch_lse._validation import complaint, whole_number
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
+from botorch_lse.strategies.loop import Unasked
 
 __all__ = ["LevelSetGenerator", "region_of"]
 
@@ -37,8 +39,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     your own. Results may come in any order and number, together or one by one; what is
     known is a function of them, so that ``ingest`` of all earlier results resumes a run
     (points without an ``_id`` of this generator count where they are rows of the pool).
-    How results of an earlier generator had come nobody knows: each counts as a look of
-    its own at the intervals, which are then at least as wide as those of the run.
+    How results of an earlier generator had come nobody knows: each counts as a look at
+    the intervals, which are then at least as wide as those of the run.
 
     Example:
         >>> from gest_api.vocs import VOCS
@@ -92,6 +94,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             raise ValueError(complaint("goal", wanted, f"got {goal}", remedy))
         self.strategy = Strategy(pool, goal, **options)
         self.state: State = self.strategy.init(seed)
+        self._others: Unasked | None = None
         self._out: dict[int, int] = {}
         self._failures: dict[int, int] = {}
         self._next = 0
@@ -178,11 +181,17 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         state = self._with_old([results[i] for i in off], [values[i] for i in off])
         told = [i for i, row in enumerate(rows) if row is not None and is_known[i]]
         ours = [i for i in told if ids[i] in self._out]
-        foreign = [[i] for i in told if ids[i] not in self._out]
-        for group in [] if state.is_done else filter(None, (ours, *foreign)):
+        others = [i for i in told if ids[i] not in self._out]
+        for group in [] if state.is_done else filter(None, (ours, others)):
             y = torch.tensor([values[i] for i in group], dtype=torch.float64)
-            at = torch.tensor([rows[i] for i in group])
-            state = state.strategy.tell(state, Observations(at, y.squeeze(-1)))
+            new = Observations(torch.tensor([rows[i] for i in group]), y.squeeze(-1))
+            if group is others:
+                self._others = Unasked.after(state, new, self._others)
+                state = self._others.state
+                continue
+            if state.plan is None:
+                new = new.at_round(state.round)
+            state = state.strategy.tell(state, new)
         for row, known in zip(rows, is_known, strict=True):
             if row is None or known:
                 continue
@@ -202,10 +211,15 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             return self.state
         y = torch.tensor(values, dtype=torch.float64).squeeze(-1)
         strategy = self.strategy.with_history(History(points, y))
-        before = self.state
-        return strategy.replay(
-            before.observations, before.seed, excluded=before.excluded
-        )
+
+        def again(state: State) -> State:
+            told, seed = state.observations, state.seed
+            return strategy.replay(told, seed, excluded=state.excluded)
+
+        now, others = again(self.state), self._others
+        if others is not None and others.state is self.state:
+            self._others = replace(others, state=now, start=again(others.start))
+        return now
 
     def _row_of(self, result: Mapping[str, Any]) -> int | None:
         r"""The row of a point; ``None`` for old data that is none."""

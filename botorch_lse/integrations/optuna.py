@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 from botorch_lse._validation import complaint, of_type
 from botorch_lse.data.observations import Observations
 from botorch_lse.strategies import State, Strategy
+from botorch_lse.strategies.loop import Unasked
 
 __all__ = ["LevelSetSampler"]
 
@@ -71,6 +72,7 @@ class LevelSetSampler(BaseSampler):
         self.strategy, self.seed = strategy, seed
         self._table = strategy.pool.to_frame()
         self._states: dict[int, tuple[State, frozenset[int]]] = {}
+        self._added: dict[int, Unasked] = {}
 
     # --- what is known ----------------------------------------------------------------
 
@@ -103,7 +105,13 @@ class LevelSetSampler(BaseSampler):
         y = self._outputs(trial, values) if ended == TrialState.COMPLETE else []
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
-            return self.strategy.tell(state, Observations(torch.tensor([row]), told))
+            new = Observations(torch.tensor([row]), told)
+            if ROW in trial.system_attrs:
+                return self.strategy.tell(state, new)
+            known = self._added.get(study._study_id)
+            # A run elsewhere may have ended it in other portions.
+            known = self._added[study._study_id] = Unasked.after(state, new, known)
+            return known.state
         if not self.strategy.algorithm.takes_any_rows(state.belief):
             return state  # its algorithm needs this row: it is asked for again
         failed = [

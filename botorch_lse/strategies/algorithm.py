@@ -81,6 +81,16 @@ class Algorithm(ABC):
         """
         return belief
 
+    def count_looks(self, belief: Any, n: int) -> Any:
+        r"""The belief once the data of the next round may have been looked at before.
+
+        Args:
+            belief: What the complete rounds say.
+            n: How many looks at the intervals there may have been besides the one that
+                is to come.
+        """
+        return belief
+
     def takes_any_rows(self, belief: Any) -> bool:
         r"""Whether other rows would do as well as those that the algorithm asks for.
 

@@ -410,7 +410,8 @@ class GaussianAlgorithm(Algorithm):
         else:
             sides = self.goal.before_data(sides, view)
         memory = self.rule.start(fits.posteriors[0], beta)
-        return Belief(fits, regions, sides, memory=memory)
+        n = 1 + fits.more_looks
+        return Belief(fits, regions, sides, n, memory=memory)
 
     def _uninformed_belief(
         self, fits: Fits, history: Observations | None = None
@@ -423,7 +424,8 @@ class GaussianAlgorithm(Algorithm):
         level = [value.expand(len(self.items)) for value in mean]
         regions = tuple(Regions.unknown(value, self.items) for value in level)
         sides, memory = self.goal.start(len(self.items)), self.rule.start(None, 0.0)
-        return Belief(fits, regions, sides, memory=memory)
+        n = 1 + fits.more_looks
+        return Belief(fits, regions, sides, n, memory=memory)
 
     # --- learning ---------------------------------------------------------------------
 
@@ -667,6 +669,11 @@ class GaussianAlgorithm(Algorithm):
             return belief
         sides = belief.held_back
         return replace(belief, sides=sides, one_sided=None, held_back=None)
+
+    def count_looks(self, belief: Belief, n: int) -> Belief:
+        r"""The belief with so many intervals more that somebody may have seen."""
+        fits = replace(belief.fits, more_looks=belief.fits.more_looks + n)
+        return replace(belief, fits=fits, n_intervals=belief.n_intervals + n)
 
     def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
         r"""Whether every point was measured that can be."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from importlib import import_module
 from typing import Any, Self, cast
 
@@ -55,6 +55,10 @@ MOST_AT_ONCE = 2048
 before it, so that the time grows with the square: so many take half a minute in a pool
 of a thousand rows, ten times as many an hour."""
 
+MOST_COMPARED = 256
+"""Values without a label that may be a batch which was asked for, where the call says
+how large one is: to plan so many again takes half a second in a pool of a thousand."""
+
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
 class Strategy(ABC):
@@ -63,7 +67,10 @@ class Strategy(ABC):
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
     before it; ``tell`` may bring its results in pieces and in any order, and the round
     is evaluated once it is complete. Measurements nobody asked for form rounds of their
-    own. Told together with a complete batch they count to that round.
+    own. Told together with a complete batch they count to that round, unless they are
+    as many as another batch. A round is one look at the intervals, whose width may grow
+    with each; what is told in one call of several rounds, without their labels, counts
+    as a look for each value.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
     strategy can be stored by them. Its ``algorithm``, made of them, says what is
@@ -128,8 +135,8 @@ class Strategy(ABC):
                 there is no rest, a further batch is planned, with the variances that
                 they will leave.
             size: How many measurements, where the strategy has no ``batch_size``;
-                default 1. What is told together then is a round, however much of it
-                came.
+                default 1. What is told together, with the label of the batch, is a
+                round then, however much of it came.
 
         Returns:
             A batch; in the middle of a round what is missing of it.
@@ -155,12 +162,14 @@ class Strategy(ABC):
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
             plan = algorithm.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
-        request = self._request(state, out, size)
         # Rows told in the open round are not in the belief before it is complete, so
         # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
-        request = replace(request, pending=coming)
-        rows = self._run(state).plan(request)
+        if size is not None and coming.numel() == 0:
+            rows = self._rows_of_size(state, size)
+        else:
+            request = replace(self._request(state, out, size), pending=coming)
+            rows = self._run(state).plan(request)
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
@@ -245,6 +254,17 @@ class Strategy(ABC):
             return state.planned_rows
         return self._planned_rows(state)  # an equal one, not the one that keeps it
 
+    def _rows_of_size(self, state: State, size: int) -> Tensor:
+        r"""The rows that ``ask`` gives for a size while nothing is out.
+
+        Kept beside the fields of the state, so that asking and telling plan once.
+        """
+        kept = state.rows_of_size if state.strategy is self else {}
+        if size not in kept:
+            request = self._request(state, torch.empty(0, dtype=torch.long), size)
+            kept[size] = self._run(state).plan(request)
+        return kept[size]
+
     def _planned_rows(self, state: State) -> Tensor:
         request = self._request(state, torch.empty(0, dtype=torch.long))
         check_listable(request.size)
@@ -287,6 +307,9 @@ class Strategy(ABC):
             missing = None if state.plan is None else self._unfilled(state)
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
+            n = self._n_looks(state, complete)
+            if n > 1:
+                complete = complete.at_round(state.round + n)
             for group in by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
@@ -369,8 +392,10 @@ class Strategy(ABC):
         r"""The state after all observations: the same as telling the rounds one by one.
 
         Args:
-            observations: Labelled by round, as ``state.observations``; without labels
-                each is a round of its own.
+            observations: Labelled by round, as ``state.observations``. Without labels
+                those from the first on that the plans ask for are the rounds of these
+                plans; the rest is told together, and each value of it counts as a look
+                at the intervals.
             seed: The seed of ``init``.
             abandoned: Rows used up without a result, by round.
             plans: The rows asked for, by round, where they were stored; other plans are
@@ -394,11 +419,12 @@ class Strategy(ABC):
         lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
         asked = _rows_by_round(plans, "plans", len(self.pool))
         out = _exclusions(excluded, len(self.pool))
-        if observations.round is None:
-            labels = torch.arange(len(observations))
-            observations = replace(observations, round=labels)
+        if observations.round is None and not (lost or asked or out):
+            return self._replay_bare(state, observations)
         rounds = observations.round
-        assert rounds is not None  # just set
+        if rounds is None:
+            rounds = torch.arange(len(observations))
+            observations = replace(observations, round=rounds)
         for label in sorted({*rounds.tolist(), *lost, *(r for r, _ in out)}):
             if label == state.round and label in asked:
                 state = replace(state, stored_plan=asked[label].sort().values)
@@ -410,6 +436,21 @@ class Strategy(ABC):
         if state.round in asked and state.plan is None:
             state = replace(state, stored_plan=asked[state.round].sort().values)
         return state
+
+    def _replay_bare(self, state: State, observations: Observations) -> State:
+        r"""The state after observations of whose rounds nothing is known."""
+        told, places = 0, torch.arange(len(observations))
+        while told < len(observations):
+            one = observations.select(places[told : told + 1])
+            if not self.algorithm.needs_its_rows and (
+                self.algorithm.size_is_open
+                or not bool(matching(one.indices, self._unfilled(state)).any())
+            ):
+                break
+            state, told = self.tell(state, one), told + 1
+        rest = observations.select(places[told:])
+        label = state.round + looks_of_all(state, rest)
+        return self.tell(state, rest.at_round(label))
 
     def _check_size(self, size: Any) -> None:
         whole_number(size, "size", 1)
@@ -439,10 +480,27 @@ class Strategy(ABC):
         left = self.algorithm.repeats_left(state.belief, told, pending, left)
         return PlanRequest(size, left, pending, state.seed, state.round)
 
+    def _n_looks(self, state: State, told: Observations) -> int:
+        r"""How many looks at the intervals values without a label count as.
+
+        They are told in one call, though no batch may have asked for them together.
+        """
+        n = looks_of_all(state, told)
+        if told.round is not None or n < 2 or state.is_done or state.plan is not None:
+            return 1
+        n = looks_in_one_call(n, self._request(state, told.indices[:0]).size)
+        if n > 1 and self.algorithm.size_is_open and told.n_measured <= MOST_COMPARED:
+            asked = self._rows_of_size(state, told.n_measured)
+            if torch.equal(asked.sort().values, told.measured.sort().values):
+                return 1
+        return n
+
     def _is_round(self, state: State, group: Observations) -> bool:
         r"""Whether a group told at once is the open round."""
         if self.algorithm.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
+        if looks(group, state.round) > 1:
+            return True
         return group.n_measured >= self._request(state, group.indices[:0]).size
 
     def _tell_round(self, state: State, group: Observations) -> State:
@@ -460,7 +518,12 @@ class Strategy(ABC):
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
-        deferred = (*state.deferred, rest) if len(rest) else state.deferred
+        n = looks(rest, state.last_label)
+        if group.round is None:
+            n = looks_in_one_call(rest.n_measured, len(self.planned(state)))
+        deferred = state.deferred
+        if len(rest):
+            deferred = (*deferred, rest.at_round(n))
         return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _abandon(self, state: State, rows: Tensor) -> State:
@@ -507,7 +570,7 @@ class Strategy(ABC):
         # A value that came for no place of the round may have one now.
         after = self._close_if_full(replace(after, plan=plan, deferred=()))
         for group in state.deferred:
-            after = self._tell_round(after, group)
+            after = self._tell_deferred(after, group)
         return after
 
     def _close_if_full(self, state: State) -> State:
@@ -516,13 +579,23 @@ class Strategy(ABC):
         waiting = state.deferred
         state = self._close(replace(state, deferred=()), state.told)
         for group in waiting:
-            state = self._tell_round(state, group)
+            state = self._tell_deferred(state, group)
         return state
 
+    def _tell_deferred(self, state: State, group: Observations) -> State:
+        assert group.round is not None  # how many looks it is
+        return self._tell_round(
+            state, group.at_round(state.round + int(group.round[0]))
+        )
+
     def _close(self, state: State, group: Observations) -> State:
-        new = in_canonical_order(group).at_round(state.round)
+        n_looks = looks(group, state.round)
+        label = state.round + (n_looks if n_looks > 1 else 0)
+        new = in_canonical_order(group).at_round(label)
         history = state.history.append(new)
         run, algorithm = self._run(state), self.algorithm
+        if n_looks > 1:
+            run = run.count_looks(n_looks - 1)
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
@@ -535,7 +608,7 @@ class Strategy(ABC):
             words = (*words, EXCLUDED)
         closed = State(
             seed=state.seed,
-            round=state.round + 1,
+            round=label + 1,
             history=history,
             answer=Answer(run, words),
             stop_reason=None,
@@ -787,6 +860,80 @@ def by_round(observations: Observations) -> list[Observations]:
     ]
 
 
+def looks(group: Observations, last: int) -> int:
+    r"""How many looks at the intervals a group that is told together counts as.
+
+    Its label says so: a group that is ``n > 1`` looks has the label ``last + n``. The
+    next one may be that of a batch which was asked for beside an open round.
+
+    Args:
+        group: Measurements with one label, or none.
+        last: The round that is open, or the label of what waits for its end.
+    """
+    if group.round is None or len(group) == 0:
+        return 1
+    return max(1, min(int(group.round[0]) - last, group.n_measured))
+
+
+def looks_in_one_call(n: int, size: int) -> int:
+    r"""How many looks values without a label count as that are told in one call.
+
+    Beside a whole batch a part of another one is no look; where there are two batches
+    and more, those of the run they came from may have been of any size.
+
+    Args:
+        n: How many values there are.
+        size: How many a batch has.
+    """
+    return 1 if n < 2 * size else n - size + 1
+
+
+def looks_of_all(state: State, told: Observations) -> int:
+    r"""How many looks at the intervals measurements may be whose rounds nobody knows.
+
+    Told as ``told.at_round(state.round + n)`` they count as ``n`` looks, with one
+    interval after the last: none is narrower than that of a run that looked less often.
+
+    Args:
+        state: Where the run stands.
+        told: What was measured before, or by somebody else.
+    """
+    is_needed = not state.strategy.algorithm.needs_its_rows
+    return max(1, told.n_measured) if is_needed else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Unasked:
+    r"""What came without being asked for, until something else comes.
+
+    It is told together, so that it does not matter in which portions it comes.
+
+    Args:
+        state: The state after it.
+        start: The state before it.
+        group: The measurements.
+    """
+
+    state: State
+    start: State
+    group: Observations
+
+    @classmethod
+    def after(cls, state: State, new: Observations, known: Unasked | None) -> Unasked:
+        r"""The state after more of it.
+
+        Args:
+            state: Where the run stands.
+            new: What came.
+            known: What came last.
+        """
+        start, group = state, new
+        if known is not None and known.state is state:
+            start, group = known.start, known.group.append(new)
+        told = group.at_round(start.round + looks_of_all(start, group))
+        return cls(start.strategy.tell(start, told), start, group)
+
+
 def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
     r"""Refuse measurements that were told before.
 
@@ -956,9 +1103,9 @@ class State:
             ``"budget"`` and ``"rows exhausted"``: no more may be measured.
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
-        deferred: Observations that were not asked for and came while a round is open.
-            Once it is complete each is a round of its own, unless the next plan asks
-            for it.
+        deferred: Observations that were not asked for and came while a round is open,
+            labelled by the number of looks that they count as. Once it is complete each
+            is a round of its own, unless the next plan asks for it.
         abandoned: For each round, rows that were used up without a result.
         excluded: Rows that cannot be measured, with the round in which that was said,
             in the order in which it was.
@@ -1005,6 +1152,11 @@ class State:
             if known is not None:
                 return known
         return self.strategy._planned_rows(self)
+
+    @cached_property
+    def rows_of_size(self) -> dict[int, Tensor]:
+        r"""The rows that were planned so far for a size that the call says."""
+        return {}
 
     @property
     def is_done(self) -> bool:
@@ -1142,8 +1294,18 @@ class State:
     @property
     def waiting(self) -> Observations:
         r"""Observations that are in no complete round yet, labelled by round."""
-        later = [o.at_round(self.round + 1 + i) for i, o in enumerate(self.deferred)]
-        return reduce(Observations.append, (self.told, *later))
+        found, label = self.told, self.round
+        for group in self.deferred:
+            assert group.round is not None  # how many looks it is
+            label += int(group.round[0])
+            found = found.append(group.at_round(label))
+        return found
+
+    @property
+    def last_label(self) -> int:
+        r"""The label of what was told last while the round is open."""
+        rounds = self.waiting.round
+        return self.round if rounds is None else max([self.round, *rounds.tolist()])
 
     @property
     def n_used(self) -> int:

@@ -432,6 +432,7 @@ class GaussianProcesses:
             floors=fits.floors,
             fitted_rounds=fitted_rounds,
             n_rounds=fits.n_rounds,
+            more_looks=fits.more_looks,
             burn_in=fits.burn_in,
             has_known_noise=fits.has_known_noise,
         )

@@ -41,6 +41,8 @@ class Fits:
             fitted, so that they may decide; else they only position first rows.
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
         n_rounds: Complete rounds with data.
+        more_looks: Looks at the intervals that there may have been besides one after
+            each round.
         burn_in: What the burn-in measured; ``None`` where the noise is known.
         has_known_noise: Whether values come with their noise variances.
         assays: How rows are pairs of a candidate and an output, where a measurement
@@ -54,6 +56,7 @@ class Fits:
     is_informed: bool = False
     fitted_rounds: int = -1
     n_rounds: int = 0
+    more_looks: int = 0
     burn_in: BurnInData | None = None
     has_known_noise: bool = False
     assays: Assays | None = None

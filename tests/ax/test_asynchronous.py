@@ -110,7 +110,10 @@ def test_asking_by_hand_takes_a_size():
     assert len(batch) == 6
     assert len(strategy.ask(state)) == 1
     y = torch.tensor([measure(strategy.pool, row) for row in batch.order.tolist()])
-    part = strategy.tell(state, Observations(batch.order[:4], y[:4]))
+    some = Observations(batch.order[:4], y[:4])
+    looks = strategy.tell(state, some).belief.n_intervals - 1
+    assert looks == 4  # nobody knows what asked for them
+    part = strategy.tell(state, some.at_round(batch.round))
     assert part.round == 1  # what is told together is a round
     assert len(strategy.ask(part, pending=batch.order[4:], size=3)) == 3
     assert strategy.room(part) > 100

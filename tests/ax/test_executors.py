@@ -1,9 +1,12 @@
 r"""Ray and Slurm's submitit as executors, with the real packages on this machine."""
 
+import functools
+import gc
 import multiprocessing
 import os
 import signal
 import time
+import warnings
 from concurrent.futures import as_completed
 from pathlib import Path
 
@@ -55,6 +58,9 @@ def cluster():
 
     yield RayExecutor
     ray.shutdown()
+    with warnings.catch_warnings():  # it does not wait for what it has ended
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(params=[pytest.param("ray", marks=engine), "submitit"])
@@ -107,6 +113,36 @@ def test_tasks_of_ray_are_cancelled_with_their_calls(cluster, tmp_path):
     assert all(future.cancel() for future in futures)
     assert executor.submit(far.square, 3).result(60) == 9  # they are free again
     assert len(list(tmp_path.iterdir())) == 2  # and the others never began
+
+
+@engine
+@pytest.mark.parametrize("what", ["die", "raise", "hang"])
+def test_what_breaks_on_ray_fails_once_and_frees_its_worker(cluster, what, tmp_path):
+    made = client()
+    evaluate = functools.partial(far.break_once, folder=str(tmp_path), what=what, at=0)
+    # One worker: nothing else is evaluated unless that of the broken call is replaced.
+    # Where a busy machine begins a new one late, its call is overdue and made again.
+    options = {"timeout": 20.0 if what == "hang" else None, "max_retries": 9}
+    executor = cluster(num_cpus=2)
+    run_experiment(made, evaluate, executor=executor, on_error="retry", **options)
+    trials = made._experiment.trials.values()
+    assert {trial.status.name for trial in trials} == {"COMPLETED"}
+    begun = [path.name.partition("-")[0] for path in tmp_path.glob("*-*")]
+    assert len(begun) > len(trials)
+    if what != "hang":  # as it is told, nothing is begun again unseen
+        assert len(begun) == len(trials) + 1
+    here = client()
+    run_experiment(here, far.bench)
+    assert same_state(state_of(made), state_of(here))
+
+
+@engine
+def test_on_ray_a_call_that_hangs_fails_as_on_error_says(cluster, tmp_path):
+    made = client()
+    evaluate = functools.partial(far.hang_noted, folder=str(tmp_path))
+    with pytest.raises(TimeoutError, match="longer than `timeout`"):
+        run_experiment(made, evaluate, executor=cluster(), timeout=0.5)
+    assert cluster(num_cpus=2).submit(far.square, 3).result(60) == 9  # both are free
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up

@@ -117,7 +117,9 @@ def test_rows_measured_elsewhere_are_one_round_between_two():
         complete(client, strategy, trial, {POOL_INDEX: row})
     (round_,) = node_of(client).ledger(client._experiment).complete
     assert round_.plan == (1, 2, 3)
-    assert state_of(client).round == 1
+    # One round, and nobody knows how often it was looked at while it came.
+    assert len(state_of(client).observations.round.unique()) == 1
+    assert state_of(client).belief.n_intervals == 1 + 3
 
 
 def test_a_round_that_was_left_open_is_closed_by_the_next():

@@ -177,12 +177,16 @@ def test_a_job_that_cannot_be_looked_at_ends_its_call(tmp_path, monkeypatch):
     assert executor.submit(pow, 2, 3).result(60) == 42
 
 
-def test_jobs_are_cancelled_when_a_run_is_interrupted(tmp_path, interrupts):
+@pytest.mark.parametrize("whose", [threading.main_thread, threading.current_thread])
+def test_jobs_are_cancelled_when_a_run_is_interrupted(tmp_path, interrupts, whose):
+    r"""Whichever thread gets the signal: systems may choose any."""
     job = Job(ends=False)
     executor = SubmititExecutor(Cluster(tmp_path, job), poll=0.01)
-    main = threading.main_thread().ident
-    timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+
+    def press():
+        signal.pthread_kill(whose().ident, signal.SIGINT)
+
+    threading.Timer(0.5, press).start()
     with pytest.raises(KeyboardInterrupt) as error:
         run_experiment(client(), far.bench, executor=executor)
     assert job.is_cancelled

@@ -2,6 +2,7 @@ r"""From the candidates to the next sheet, again and again."""
 
 from __future__ import annotations
 
+import csv
 import math
 import random
 import re
@@ -565,3 +566,34 @@ def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     lab.call("next")
     assert len(made) == (2 if kept == "kept" else 4)
     assert lab.contents()["sheet.csv"] == sheet
+
+
+def test_without_the_column_sheet_no_answer_is_narrower(lab: Lab) -> None:
+    lab.call(f"{NEXT} --noise-std 0.5 --replicates")
+    for _ in range(4):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    lines = [
+        {k: v for k, v in line.items() if k not in ("sheet", "repeat")}
+        for line in lab.read("results.csv")
+    ]
+    assert len(lines) == 16
+
+    def answer() -> list[tuple[float, float, str]]:
+        lab.call("answer")
+        found = lab.read("answer.csv")
+        return [(float(a["lower"]), float(a["upper"]), a["side"]) for a in found]
+
+    own = answer()
+    assert math.isfinite(own[0][0])
+    random.Random(3).shuffle(lines)
+    (lab.folder / "sheet.csv").unlink()
+    with (lab.folder / "results.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0].keys())
+        writer.writeheader()
+        writer.writerows(lines)
+    pairs = list(zip(own, answer(), strict=True))
+    # The numbers of the answer are rounded to be read.
+    assert all(b[1] - b[0] >= (a[1] - a[0]) * (1 - 1e-3) for a, b in pairs)
+    assert any(b[1] - b[0] > (a[1] - a[0]) * 1.01 for a, b in pairs)
+    assert not any(a[2] == "undecided" != b[2] for a, b in pairs)

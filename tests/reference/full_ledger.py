@@ -99,4 +99,5 @@ def full_ledger(node, experiment, metrics, noise_std):
 
 def elsewhere(group):
     results = tuple(sorted(group))
-    return [Round(tuple(m.row for m in results), results)] if results else []
+    plan = tuple(m.row for m in results)
+    return [Round(plan, results, is_own=False)] if results else []

@@ -142,6 +142,10 @@ class Run:
             self, criteria=(*self.criteria, criterion), notes=(*self.notes, note)
         )
 
+    def count_looks(self, n: int) -> Run:
+        r"""The run once the next data may have been looked at ``n`` times before."""
+        return replace(self, belief=self.algorithm.count_looks(self.belief, n))
+
     @property
     def _inner(self) -> Run:
         r"""The run without its last criterion."""
