@@ -748,6 +748,8 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
         budget: Bytes for all temporary arrays together.
     """
     rows = max(1, min(budget, FAST_BLOCK) // (8 * COPIES * max(per_row, 1)))
+    if rows < n_rows:
+        keep_memory()
     return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
 
 
@@ -1495,7 +1497,6 @@ class PoolPosterior:
             L21, L22 = self.L[kept:, :kept], self.L[kept:, kept:]
             W = torch.linalg.solve_triangular(L22.mT, path[:, kept:].mT, upper=True)
             known = known - W.mT @ L21
-        keep_memory()
         for rows in row_blocks(N, len(path) + n - kept, self.memory_budget):
             block = prior_with(rows)
             if kept:
