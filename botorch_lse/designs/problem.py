@@ -209,9 +209,10 @@ def largest_pairs(
     column, row_of = torch.full_like(own, -torch.inf), torch.zeros_like(everyone)
     tops, pair_ids = [], []
     for block in row_blocks(T, T):
-        g = own[block, None] + factor**2 * own - 2 * factor * gram(block)
+        # In place: what such a pass costs is memory.
+        g = (own[block, None] + factor**2 * own).sub_(gram(block).mul_(2 * factor))
         if weights is not None:
-            g = g * weights[block]
+            g.mul_(weights[block])
         top, j = g.max(dim=1)
         tops.append(top)
         pair_ids.append(everyone[block] * T + j)

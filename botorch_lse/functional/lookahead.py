@@ -673,11 +673,40 @@ def volume_changes(
     Returns:
         ``... x n``, a number of targets.
     """
-    # Products of n x 1 with 1 x T matrices are slow one by one.
-    shifts = values * moves if values.shape[-1] == 1 else values @ moves
-    known = moves.square().sum(dim=-2, keepdim=True)  # ... x 1 x T
-    distance, variance = distance.unsqueeze(-2), variance.unsqueeze(-2)
-    return _change(distance, variance, shifts, known).sum(dim=-1)
+    # Phi(x) = (1 + erf(x / sqrt(2))) / 2, and the halves cancel: half of the time.
+    known = moves.square().sum(dim=-2)
+    scale = (2 * _variance_left(variance, known)).rsqrt()
+    before = torch.erf(ratio_to_level(distance, variance) * 0.5**0.5) / 2
+    start, slopes = (distance * scale).unsqueeze(-2), moves * scale.unsqueeze(-2)
+    start, slopes = start.flatten(0, -3), slopes.flatten(0, -3)
+    # In pieces that stay in a cache, one after the other: the large array of all
+    # values is not made.
+    width = max(1, IN_CACHE // len(values))
+    pairs = zip(start.split(width, dim=-1), slopes.split(width, dim=-1), strict=True)
+    after = -before.sum(dim=-1, keepdim=True)
+    for first, slope in pairs:
+        rows = max(1, IN_CACHE // (len(values) * slope.shape[-1]))
+        each = zip(first.split(rows), slope.split(rows), strict=True)
+        parts = [_normal_sums(one, values, own) for one, own in each]
+        after = after + torch.cat(parts).reshape(*moves.shape[:-2], len(values))
+    return after
+
+
+def _normal_sums(start: Tensor, values: Tensor, slopes: Tensor) -> Tensor:
+    r"""``b x n`` sums over ``T`` of ``erf(start + z' slopes) / 2``.
+
+    Args:
+        start: ``b x 1 x T``.
+        values: ``n x q``, the ``z``.
+        slopes: ``b x q x T``.
+    """
+    if values.shape[-1] == 1:  # products of n x 1 with 1 x T matrices are slow
+        shifted = torch.addcmul(start, values, slopes)
+    else:
+        shifted = torch.baddbmm(start, values.expand(len(slopes), -1, -1), slopes)
+    # In place without a gradient, which needs the argument.
+    found = shifted.erf() if shifted.requires_grad else shifted.erf_()
+    return found.sum(dim=-1) / 2
 
 
 def _change(distance: Tensor, variance: Tensor, shift: Tensor, known: Tensor) -> Tensor:
@@ -689,13 +718,16 @@ def _change(distance: Tensor, variance: Tensor, shift: Tensor, known: Tensor) ->
         shift: By how much the means move.
         known: By how much the variances shrink. All have shapes that go together.
     """
-    left = torch.maximum(variance - known, STEEPEST * known).clamp_min(TINY)
     # Of the less likely side, whose probability has all its digits.
     side = torch.where(distance < 0, 1.0, -1.0).to(distance)
     before = torch.special.ndtr(-ratio_to_level(distance, variance).abs())
-    scale = side / left.sqrt()
+    scale = side / _variance_left(variance, known).sqrt()
     after = torch.special.ndtr(torch.addcmul(distance * scale, shift, scale))
     return (after - before) * side
+
+
+def _variance_left(variance: Tensor, known: Tensor) -> Tensor:
+    return torch.maximum(variance - known, STEEPEST * known).clamp_min(TINY)
 
 
 def mean_absolute(changes: Tensor, values: Tensor) -> Tensor:

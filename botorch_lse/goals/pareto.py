@@ -2,7 +2,7 @@ r"""Pareto sets: which rows no other row exceeds in every output."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
@@ -159,13 +159,13 @@ def pareto_answer(
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    r"""``B`` rows compared with ``L`` rivals: ``g(row) - g(rival)``, maximised.
+    r"""``B`` rows compared with ``L`` rivals in one output: ``g(row) - g(rival)``.
 
     Args:
-        lower: ``m x B x L`` lower ends of the intervals.
-        upper: ``m x B x L`` upper ends.
-        mean: ``m x B x L`` means.
-        sigma: ``m x B x L`` standard deviations.
+        lower: ``B x L`` lower ends of the intervals, for the reader to change.
+        upper: ``B x L`` upper ends, for the reader to change.
+        mean: ``B x L`` means, of which more is better.
+        sigma: ``B x L`` standard deviations.
     """
 
     lower: Tensor
@@ -174,8 +174,8 @@ class Comparison:
     sigma: Tensor
 
 
-Compare = Callable[[Tensor, Tensor], Comparison]
-"""From rows and rivals to their comparison."""
+Compare = Callable[[Tensor, Tensor], Iterable[Comparison]]
+"""From rows and rivals to their comparison in each output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,20 +236,29 @@ def judge(
     return Judgement(lower, upper, mean, sigma, threatened)
 
 
-def _judged(found: Comparison, epsilon: Tensor, own: Tensor) -> tuple[Tensor, ...]:
-    largest = found.lower.amax(dim=0)
-    tolerant = largest <= 0
-    if bool(epsilon.any()):
-        tolerant = (found.lower + epsilon.view(-1, 1, 1)).amax(dim=0) <= 0
-    ends = [
-        end.masked_fill_(own, torch.inf).amin(dim=1)
-        for end in (largest, found.upper.amax(dim=0))
-    ]
-    best, output = found.mean.max(dim=0)
-    mean, rival = best.masked_fill_(own, torch.inf).min(dim=1)
+def _judged(
+    compared: Iterable[Comparison], epsilon: Tensor, own: Tensor
+) -> tuple[Tensor, ...]:
+    found = list[Comparison]()
+    # One output after the other, and in place: passes over the pairs are what counts.
+    for one, tolerance in zip(compared, epsilon.tolist(), strict=True):
+        least = one.lower + tolerance if bool(epsilon.any()) else one.lower
+        if not found:
+            lower, upper, mean, tolerant = one.lower, one.upper, one.mean, least
+        else:
+            tolerant = torch.maximum(tolerant, least)
+            lower = torch.maximum(lower, one.lower, out=lower)
+            upper = torch.maximum(upper, one.upper, out=upper)
+            mean = torch.maximum(mean, one.mean)
+        found.append(one)
+    threatened = (tolerant <= 0).masked_fill_(own, False)
+    ends = [end.masked_fill_(own, torch.inf).amin(dim=1) for end in (lower, upper)]
+    margin, rival = mean.masked_fill(own, torch.inf).min(dim=1)
     at = torch.arange(len(rival))
-    sigma = found.sigma[output[at, rival], at, rival]
-    return *ends, mean, sigma, tolerant & ~own
+    # The output that decides: the first of the largest differences.
+    output = torch.stack([one.mean[at, rival] for one in found]).argmax(dim=0)
+    sigma = torch.stack([one.sigma[at, rival] for one in found])[output, at]
+    return *ends, margin, sigma, threatened
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,17 +485,17 @@ class ParetoByDifferences(ParetoSet):
         if found.open.numel() == 0:
             return found
 
-        variances = [p.variance_against(found.live) for p in view.posteriors]
+        outputs = [
+            (sign * p.mean, p.variance_against(found.live))
+            for sign, p in zip(self.signs.tolist(), view.posteriors, strict=True)
+        ]
 
-        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
+        def compare(rows: Tensor, rivals: Tensor) -> Iterator[Comparison]:
             # The rivals are the same for each block of rows: those not rejected.
-            means = [
-                p.mean[rows].unsqueeze(-1) - p.mean[rivals] for p in view.posteriors
-            ]
-            signs = self.signs.tolist()
-            mean = torch.stack([m.mul_(s) for s, m in zip(signs, means, strict=True)])
-            sigma = torch.stack([variance(rows) for variance in variances]).sqrt_()
-            half = view.beta**0.5 * sigma
-            return Comparison(mean - half, mean + half, mean, sigma)
+            for mean, variance in outputs:
+                apart = mean[rows].unsqueeze(-1) - mean[rivals]
+                sigma = variance(rows).sqrt_()
+                half = view.beta**0.5 * sigma
+                yield Comparison(apart - half, half.add_(apart), apart, sigma)
 
         return self.judged(found, view, compare)

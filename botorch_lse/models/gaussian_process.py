@@ -86,6 +86,10 @@ COPIES = 6
 """Arrays of observations times rows alive at once: covariances and their temporaries,
 path rows, and two cumulative sums."""
 
+MERGED = 32
+"""Rows expected one by one that are put together: reading a column of hundreds of
+tensors takes as long as computing with them."""
+
 WHOLE_GRAM = 400
 """Rows up to which all prior covariances are computed at once: a call of a kernel takes
 about as long for this table as for five of its columns."""
@@ -747,6 +751,8 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
         budget: Bytes for all temporary arrays together.
     """
     rows = max(1, min(budget, FAST_BLOCK) // (8 * COPIES * max(per_row, 1)))
+    if rows < n_rows:
+        keep_memory()
     return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
 
 
@@ -937,6 +943,14 @@ class _Rows:
             target.data[:n] = self.data[:n]
         target.used = n + q
         return target
+
+
+def _merged(blocks: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    r"""The same rows in fewer blocks: the last ``MERGED`` as one where each has one."""
+    last = blocks[-MERGED:]
+    if len(last) < MERGED or any(len(block) > 1 for block in last):
+        return blocks
+    return (*blocks[:-MERGED], torch.cat(last))
 
 
 @dataclass(frozen=True, eq=False)
@@ -1238,7 +1252,7 @@ class PoolPosterior:
             data=self._data,
             _rows=kept,
             _gram=None,
-            _expected=tuple(row[rows] for row in self._expected),
+            _expected=tuple(block[:, rows] for block in self._expected),
         )
 
     def expect(self, index: int, noise_var: float) -> PoolPosterior:
@@ -1261,7 +1275,7 @@ class PoolPosterior:
             return replace(
                 self,
                 variance=(self.variance - row.square()).clamp_min(0.0),
-                _expected=(*self._expected, row),
+                _expected=_merged((*self._expected, row.unsqueeze(0))),
             )
 
     def expect_all(self, indices: Tensor, noise_var: Tensor) -> PoolPosterior:
@@ -1284,7 +1298,9 @@ class PoolPosterior:
             rows: ``q x N`` path rows of observations whose values are not known yet.
         """
         variance = (self.variance - rows.square().sum(dim=0)).clamp_min(0.0)
-        return replace(self, variance=variance, _expected=(*self._expected, *rows))
+        return replace(
+            self, variance=variance, _expected=_merged((*self._expected, rows))
+        )
 
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
         r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
@@ -1340,11 +1356,11 @@ class PoolPosterior:
             covariance = self.mean.new_empty(len(path), self.F.shape[-2])
             for rows, block in self._residual_blocks(prior_with, path[:, :n]):
                 covariance[:, rows] = block
-            for own, row in zip(
-                path[:, n:].unbind(dim=-1), self._expected, strict=True
-            ):
+            each = (row for block in self._expected for row in block.unbind())
+            own = path[:, n:].mT.unsqueeze(-1).unbind()
+            for one, row in zip(own, each, strict=True):
                 # In place: a batch of hundreds does this for each pair of its rows.
-                covariance.addcmul_(own.unsqueeze(-1), row, value=-1)
+                covariance.addcmul_(one, row, value=-1)
             return covariance
 
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
@@ -1374,8 +1390,8 @@ class PoolPosterior:
         kept = self._cross(indices)
         if not self._expected:
             return kept
-        expected = [row.index_select(0, indices) for row in self._expected]
-        return torch.cat((kept, torch.stack(expected, dim=-1)), dim=-1)
+        expected = [block.index_select(1, indices).mT for block in self._expected]
+        return torch.cat((kept, *expected), dim=-1)
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances between rows, given by numbers or as a slice."""
@@ -1494,7 +1510,6 @@ class PoolPosterior:
             L21, L22 = self.L[kept:, :kept], self.L[kept:, kept:]
             W = torch.linalg.solve_triangular(L22.mT, path[:, kept:].mT, upper=True)
             known = known - W.mT @ L21
-        keep_memory()
         for rows in row_blocks(N, len(path) + n - kept, self.memory_budget):
             block = prior_with(rows)
             if kept:

@@ -247,11 +247,15 @@ class BatchPosterior:
         top = own[:0]
         for rows in row_blocks(T, T):
             C = problem.gram_rows(rows) - W[:, rows].mT @ W
-            pairs = own[rows, None] + c**2 * own - 2 * c * C
+            pairs = (own[rows, None] + c**2 * own).sub_(C.mul_(2 * c))
             if problem.weights is not None:
-                pairs = problem.weights[rows] * pairs
+                pairs.mul_(problem.weights[rows])
             pairs = pairs.flatten()
-            more, at = pairs.topk(min(many, pairs.numel()))
+            if top.numel() < many:
+                more, at = pairs.topk(min(many, pairs.numel()))
+            else:  # as a rule few: sorting thousands of each block takes much longer
+                at = (pairs > top[-1]).nonzero().view(-1)
+                more = pairs[at]
             top, kept = torch.cat((top, more)).topk(
                 min(many, top.numel() + more.numel())
             )

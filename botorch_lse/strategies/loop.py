@@ -510,8 +510,7 @@ class Strategy(ABC):
             # A value of a row that this round excludes waits for its end: a replay
             # would take it for one that came before the exclusion, and had a place.
             late = torch.isin(group.indices, state.excluded_in(state.round))
-            asked = matching(group.indices, self._unfilled(state))
-            if not bool(asked.any()) and not bool(late.any()):
+            if not bool(late.any()) and not self._has_asked(state, group):
                 return self._close(state, group)
             state = replace(state, plan=self.planned(state))
         wanted = self._unfilled(state)
@@ -525,6 +524,16 @@ class Strategy(ABC):
         if len(rest):
             deferred = (*deferred, rest.at_round(n))
         return self._close_if_full(replace(state, told=told, deferred=deferred))
+
+    def _has_asked(self, state: State, group: Observations) -> bool:
+        r"""Whether a group has a result of a row that the open round asks for."""
+        if state.stored_plan is None and not self.algorithm.needs_its_rows:
+            # Rows that are excluded or used up are in no plan, which takes long to
+            # make where it is large.
+            left = self._request(state, group.indices[:0]).left
+            if not bool((left[group.indices] > 0).any()):
+                return False
+        return bool(matching(group.indices, self._unfilled(state)).any())
 
     def _abandon(self, state: State, rows: Tensor) -> State:
         if self.algorithm.size_is_open and state.plan is None:

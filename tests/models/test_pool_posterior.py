@@ -138,6 +138,21 @@ def test_expecting_several_at_once_is_expecting_them_in_turn(budget: int) -> Non
     assert torch.allclose(found, want, rtol=0, atol=1e-12)
 
 
+def test_a_long_batch_expected_in_turn_equals_dense_conditioning() -> None:
+    rows = 2 * ROWS  # more than are put together, and a rest
+    expected = start()
+    for row in rows:
+        expected = expected.expect(row, 0.3)
+    x, every = X.numpy(), torch.arange(N)
+    _, want = GP.posterior(x, x[rows], np.zeros(len(rows)), np.full(len(rows), 0.3))
+    for found in (
+        expected.covariance_with(every),
+        expected.covariance_between(every, every),
+        expected.at_rows(every.flip(0)).covariance_with(every).flip(0, 1),
+    ):
+        assert np.allclose(found, want, rtol=0, atol=1e-9)
+
+
 def test_observing_nothing_changes_nothing() -> None:
     posterior = observe(start(), 0, 4)
     assert observe(posterior, 4, 4) is posterior

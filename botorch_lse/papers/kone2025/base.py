@@ -19,9 +19,8 @@ from botorch_lse.data.arguments import NOISY, check_noise_once
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.pareto import ParetoEstimate, checked_directions, signs_of
-from botorch_lse.papers.kone2025.gaps import empirical_gaps, pareto_margins
+from botorch_lse.papers.kone2025.gaps import pareto_margins, standing
 from botorch_lse.papers.kone2025.least_squares import LinearFit
-from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 
@@ -175,13 +174,44 @@ def keep_smallest(belief: B, values: Tensor, keep: int) -> B:
         Kone et al. (2025), Algorithm 2, with errata 4 and 5
         (papers/kone2025/errata.md).
     """
-    gaps, optimal = empirical_gaps(values), pareto_mask(values, strict=True)
+    gaps, optimal, _ = standing(values)
+    decided = _by_gap(gaps, optimal)[keep:]
+    return _decided(belief, belief.open[decided], optimal[decided], 1)
+
+
+def decide_one_by_one(belief: B, values: Tensor, rounds: int) -> B:
+    r"""The belief after rounds that keep all open rows but one, by equal estimates.
+
+    The same as ``keep_smallest`` once for each round, without a look at all rows where
+    a round changes nothing but for the row that it decides.
+
+    Args:
+        belief: The rows that are open.
+        values: ``|A_t| x m`` estimates of these, all outputs maximised.
+        rounds: How many rounds; fewer than open rows, or 1.
+    """
+    rows, left = belief.open, rounds
+    while left:
+        gaps, optimal, needed = standing(values)
+        falling = _by_gap(gaps, optimal).flip(0)
+        is_alone = ~(optimal | needed)[falling]
+        many = min(left, max(1, int(is_alone.long().cumprod(dim=0).sum())))
+        now = falling[:many]
+        belief = _decided(belief, rows[now], optimal[now], many)
+        stays = torch.ones_like(optimal).index_fill(0, now, False)
+        rows, values, left = rows[stays], values[stays], left - many
+    return belief
+
+
+def _by_gap(gaps: Tensor, optimal: Tensor) -> Tensor:
     order = np.lexsort(((~optimal).numpy(), gaps.numpy()))  # stable; the last leads
-    decided = torch.from_numpy(order)[keep:]
+    return torch.from_numpy(order)
+
+
+def _decided(belief: B, rows: Tensor, optimal: Tensor, rounds: int) -> B:
     side = belief.side.clone()
-    code = torch.where(optimal[decided], ABOVE, BELOW).to(side.dtype)
-    side[belief.open[decided]] = code
-    return replace(belief, t=belief.t + 1, side=side)
+    side[rows] = torch.where(optimal, ABOVE, BELOW).to(side.dtype)
+    return replace(belief, t=belief.t + rounds, side=side)
 
 
 def sizes_ahead(belief: B, foreseen: Callable[[B], B]) -> Iterator[int]:

@@ -38,7 +38,7 @@ def pareto_gaps(means: Any) -> Tensor:
     """
     values = real_matrix(means, "means")
     optimal = pareto_mask(values)
-    return _gaps(values, dominations(values, optimal), optimal)
+    return _gaps(values, dominations(values, optimal), optimal)[0]
 
 
 def empirical_gaps(means: Any) -> Tensor:
@@ -56,9 +56,26 @@ def empirical_gaps(means: Any) -> Tensor:
         Kone et al. (2025), Eq. (5). Deviation: ``(Delta*_j)_+`` as in Eq. (1), where
         Eq. (5) prints ``i``: erratum 1 (papers/kone2025/errata.md).
     """
-    values = real_matrix(means, "means")
-    amount = dominations(values)
-    return _gaps(values, amount, amount <= 0)
+    return standing(real_matrix(means, "means"))[0]
+
+
+def standing(means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""``empirical_gaps``, and the rows on which they rest.
+
+    Where a row is taken out that is neither optimal nor needed, all others keep their
+    gaps and sides: what it dominates, a row that dominates it does too.
+
+    Args:
+        means: ``K x m`` estimates, all outputs maximised.
+
+    Returns:
+        ``K`` gaps, ``K`` bools of the rows that count as optimal, and ``K`` bools of
+        the rows that are needed for the gap of one.
+    """
+    amount = dominations(means)
+    optimal = amount <= 0
+    gaps, needed = _gaps(means, amount, optimal)
+    return gaps, optimal, needed
 
 
 def pareto_margins(means: Any) -> Tensor:
@@ -98,15 +115,16 @@ def dominations(means: Tensor, optimal: Tensor | None = None) -> Tensor:
     return amount
 
 
-def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> Tensor:
-    gaps = amount.clone()
+def _gaps(means: Tensor, amount: Tensor, optimal: Tensor) -> tuple[Tensor, Tensor]:
+    gaps, needed = amount.clone(), torch.zeros_like(optimal)
     for rows in blocks(optimal.nonzero().view(-1), len(means)):
         low, high = differences(means, rows)
         # M(i, j) = -low and M(j, i) = high.
         rival = torch.minimum(low.neg_(), high.clamp_min_(0.0).add_(amount))
         rival[torch.arange(len(rows)), rows] = torch.inf
-        gaps[rows] = rival.amin(dim=1)
-    return gaps.clamp_min_(0.0)
+        gaps[rows], nearest = rival.min(dim=1)
+        needed[nearest] = True
+    return gaps.clamp_min_(0.0), needed
 
 
 def differences(

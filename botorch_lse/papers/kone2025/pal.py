@@ -2,6 +2,7 @@ r"""PAL on Gaussian processes, a rival of the Pareto papers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -68,14 +69,17 @@ class ParetoByRectangles(ParetoSet):
         if found.open.numel() == 0:
             return replace(found, active=torch.zeros_like(found.active))
 
-        def compare(rows: Tensor, rivals: Tensor) -> Comparison:
-            mean, sigma = (self.signs * estimate.mean).mT, estimate.sigma.mT
-            return Comparison(
-                low.mT[:, rows, None] - high.mT[:, None, rivals],
-                high.mT[:, rows, None] - low.mT[:, None, rivals],
-                mean[:, rows, None] - mean[:, None, rivals],
-                torch.hypot(sigma[:, rows, None], sigma[:, None, rivals]),
-            )
+        columns = low, high, self.signs * estimate.mean, estimate.sigma
+        outputs = list(zip(*(part.unbind(dim=-1) for part in columns), strict=True))
+
+        def compare(rows: Tensor, rivals: Tensor) -> Iterator[Comparison]:
+            for low, high, mean, sigma in outputs:
+                yield Comparison(
+                    low[rows, None] - high[rivals],
+                    high[rows, None] - low[rivals],
+                    mean[rows, None] - mean[rivals],
+                    torch.hypot(sigma[rows, None], sigma[rivals]),
+                )
 
         return self.judged(found, view, compare)
 

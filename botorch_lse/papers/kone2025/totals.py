@@ -29,7 +29,7 @@ from botorch_lse.papers.kone2025.base import (
     ParetoStrategy,
     accept_rest,
     budget,
-    keep_smallest,
+    decide_one_by_one,
     sizes_ahead,
 )
 from botorch_lse.papers.kone2025.gaps import blocks, differences, dominations
@@ -267,19 +267,24 @@ class RejectsRule(TotalsRule):
 
     def target(self, belief: TotalsBelief) -> int:
         r"""That of successive rejects."""
+        return self._target(belief.t)
+
+    def _target(self, t: int) -> int:
         K = len(self.question.pool)
         spare = (self.budget - K) / self._harmonic
-        return max(1, math.ceil(spare / (K + 1 - belief.t)))
+        return max(1, math.ceil(spare / (K + 1 - t)))
 
     def width(self, belief: TotalsBelief) -> float:
         r"""Of intervals that hold together, once."""
         return self.question.width()
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        r"""The row with the largest gap decided."""
-        rows = belief.open
+        r"""The row with the largest gap in each round that measures nothing new."""
+        rows, t, many = belief.open, belief.t, 1
+        while many < len(rows) - 1 and self._target(t + many) == self._target(t):
+            many += 1
         values = self.question.signs * fit.mean[rows]
-        return keep_smallest(belief, values, len(rows) - 1)
+        return decide_one_by_one(belief, values, many)
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
         r"""How many measurements are to come, by a rehearsal."""

@@ -21,6 +21,7 @@ from botorch_lse.papers import (
     empirical_gaps,
 )
 from botorch_lse.papers.kone2025.ape import gaussian_threshold
+from botorch_lse.papers.kone2025.base import decide_one_by_one, keep_smallest
 from botorch_lse.pareto import pareto_mask
 from tests.registry import BUDGETED, CONFIDENT, StrategyCase
 from tests.strategies.pareto_runs import (
@@ -280,6 +281,22 @@ def test_successive_rejects_takes_the_row_with_the_largest_gap() -> None:
     assert int(state.classification.undecided.logical_not().nonzero()) == int(
         empirical_gaps(MU).argmax()
     )
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize("has_ties", [False, True])
+def test_rounds_without_measurements_decide_as_one_after_the_other(
+    m: int, has_ties: bool
+) -> None:
+    values = torch.randn(60, m, generator=torch.Generator().manual_seed(m)).double()
+    values = values.round() if has_ties else values
+    strategy = EGESRStrategy(Pool(values), maximize=(True,) * m, max_observations=999)
+    start = belief = strategy.algorithm.question.start()
+    for rounds in range(1, 60):
+        belief = keep_smallest(belief, values[belief.open], 60 - rounds)
+        together = decide_one_by_one(start, values, rounds)
+        assert together.t == belief.t
+        assert torch.equal(together.side, belief.side)
 
 
 def test_sequential_halving_uses_the_samples_of_the_round_only() -> None:
