@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -232,7 +232,7 @@ def problems_of(
         matters: For each output ``N`` bools, the rows in which it is; an output that is
             in question nowhere is left out. Default everywhere.
     """
-    if fits.assays is not None:
+    if not fits.layout.is_together:
         return [_problem_of_pairs(fits, targets, matters)]
     found = []
     for j, (posterior, noise) in enumerate(
@@ -254,14 +254,13 @@ def _problem_of_pairs(
     fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
 ) -> PosteriorProblem:
     r"""``problems_of`` where a measurement gives one output of a row."""
-    assert fits.assays is not None  # they say how rows are pairs
     each = [targets.rows] * len(fits.posteriors)
     if matters is not None:
         each = [own[m[own]] for own, m in zip(each, matters, strict=True)]
     pairs = zip(each, fits.posteriors, strict=True)
     weights = [torch.full((len(own),), p.scale**-2).double() for own, p in pairs]
-    pairs_posterior = PairCovariances(fits.assays, fits.posteriors)
-    rows = fits.assays.joined(each)
+    pairs_posterior = PairCovariances(fits.layout, fits.posteriors)
+    rows = fits.layout.rows(each)
     return PosteriorProblem(pairs_posterior, fits.new_noise, rows, torch.cat(weights))
 
 
@@ -417,7 +416,8 @@ def one_by_one(
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
     """
     is_large = len(context.open_rows) > 4 * SHORTLIST
-    is_plain = context.fits.assays is None and not context.posterior.is_correlated
+    is_together = context.fits.layout.is_together
+    is_plain = is_together and not context.posterior.is_correlated
     if falls_with_variance and is_large and is_plain:
         rows, left = _shortlisted(context, request, scores)
     else:
@@ -494,9 +494,7 @@ def variance_left(context: SelectionContext) -> Tensor:
     if len(posteriors) == 1:
         return posteriors[0].variance
     each = [p.variance / p.scale**2 for p in posteriors]
-    if context.fits.assays is not None:
-        return torch.cat(each)
-    return torch.stack(each).sum(dim=0)
+    return context.fits.layout.merged(each, partial(torch.sum, dim=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -558,7 +556,7 @@ def most(
         if one.matters is not None:
             scores = scores.masked_fill(~one.matters, -torch.inf)
         found.append(scores)
-    if context.fits.assays is not None:
+    if not context.fits.layout.is_together:
         return _by_output(context, found)
     return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
 
@@ -570,16 +568,12 @@ def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
         context: What is believed.
         scores: ``N`` scores of each comparison.
     """
-    assert context.fits.assays is not None  # they say how rows are pairs
     none = torch.full_like(context.posterior.mean, -torch.inf)
     best = [none] * len(context.posteriors)
     for one, own in zip(context.comparisons, scores, strict=True):
         best[one.output] = best[one.output].maximum(own)
-    found, costs = torch.cat(best), context.fits.assays.pool.costs
-    if costs is None:
-        return found
-    # What is worth less than nothing is not made better by a high cost.
-    return torch.where(found > 0, found / costs, found * costs)
+    layout = context.fits.layout
+    return layout.per_cost(layout.values(best))
 
 
 def expected_regions(

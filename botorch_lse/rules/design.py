@@ -74,7 +74,7 @@ class OptimalDesign(Rule):
             return one_by_one(context, request, variance_left)
         generator = round_generator(request.seed, request.round)
         if self.design == "prior":
-            if context.fits.assays is not None:
+            if not context.fits.layout.is_together:
                 raise UnsupportedError(
                     'Expected `design="posterior"` where a measurement gives one '
                     'output, but got "prior". Leave it out.'
@@ -111,7 +111,7 @@ class OptimalDesign(Rule):
         r"""``N`` counts of the paper's design, which ignores earlier measurements."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
         before = context.posterior.before_data()
-        found = Fits((before,), (unit,))
+        found = Fits(context.fits.layout, (before,), (unit,))
         (problem,) = problems_of(found, context.targets)
         counts, left = torch.zeros_like(request.left), request.left
         method = "sample" if self.rounding == "sample" else "quota"

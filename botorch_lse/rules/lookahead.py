@@ -229,7 +229,7 @@ class LookAhead(Rule):
         costs = None if self.costs is None else self.costs.of(previous, rows)
         if context.is_initial:
             # Of several outputs each needs its first rows, whatever they cost.
-            if context.fits.assays is not None:
+            if not context.fits.layout.is_together:
                 costs = None
             found = variance_left(context)[rows]
         else:
@@ -501,9 +501,8 @@ def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
     for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
         own = posterior.variance[: len(noise)]
         each.append(own / (own + noise).clamp_min(TINY).sqrt() / posterior.scale)
-    if fits.assays is not None:
-        return rows % len(fits.assays), torch.cat(each)[rows]
-    return rows, torch.stack(each).amax(dim=0)[rows]
+    move = fits.layout.merged(each, partial(torch.amax, dim=0))
+    return fits.layout.at(rows), move[rows]
 
 
 def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
@@ -514,7 +513,7 @@ def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
         reductions: Of the variances, by the rows.
     """
     rows = reductions.rows
-    if fits.assays is not None:
+    if not fits.layout.is_together:
         return _gains_of_pairs(fits, reductions)
     if fits.posteriors[0].is_correlated:
         return _gains_together(fits, reductions)
@@ -551,14 +550,13 @@ def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
 
 def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
     r"""``gains_of_outputs`` where a measurement gives one output."""
-    assert fits.assays is not None  # they say how rows are pairs
-    N = len(fits.assays)
+    layout = fits.layout
 
     def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
         nothing = torch.zeros(1, 1, dtype=torch.float64)
         for j, posterior in enumerate(fits.posteriors):
-            at = (reductions.rows // N == j).nonzero().view(-1)
-            own = reductions.rows[at] % N
+            at = layout.places(reductions.rows, j)
+            own = layout.at(reductions.rows[at])
             noise = fits.noise[j][own]
             if posterior.is_correlated:
                 given = fits.posteriors, j, own, part, noise

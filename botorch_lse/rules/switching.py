@@ -81,7 +81,7 @@ class Combined(Rule):
         rule, belief = self.rules[at], context.belief
         open_rows, beta = context.open_rows, context.beta
         if rule.only_candidates and not context.is_initial:
-            open_rows = open_rows & belief.fits.by_row(belief.sides.candidates)
+            open_rows = open_rows & belief.fits.layout.by_row(belief.sides.candidates)
         width = rule.intervals.width
         if width is not None and self.intervals.width is None:
             beta = width(belief.n_intervals)
@@ -306,11 +306,12 @@ class MisclassificationProbability(ScoreRule):
         if context.weights is not None:
             weights = context.weights / context.weights.max()
             wrong[: len(weights)] *= weights[: len(wrong)]
-        if context.fits.assays is not None:
+        if not context.fits.layout.is_together:
             # Measuring an output on which the side does not hang takes off no doubt.
             matters = context.rows_that_matter
             assert matters is not None  # there are several outputs
-            wrong = torch.cat([wrong.masked_fill(~own, 0.0) for own in matters])
+            each = [wrong.masked_fill(~own, 0.0) for own in matters]
+            wrong = context.fits.layout.values(each)
         return by_ratio(wrong, context)
 
 

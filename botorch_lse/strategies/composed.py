@@ -28,7 +28,7 @@ from botorch_lse.strategies.criteria.content import ContentStop, content_watches
 from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
-from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.layout import Layout, OneOutputEach
 from botorch_lse.surrogate.settings import GaussianProcess
 
 LOOKAHEAD_ROWS = 2_500
@@ -132,8 +132,7 @@ class ComposedStrategy(Strategy):
     @cached_property
     def parts(self) -> GaussianAlgorithm:
         r"""Goal, model, rule and loop joined."""
-        assays = self.assays
-        given = self.max_observations, self.max_repeats, assays
+        given = self.max_observations, self.max_repeats, self.layout
         return GaussianAlgorithm(
             self.pool,
             self.candidates,
@@ -160,9 +159,9 @@ class ComposedStrategy(Strategy):
         return default_rule(self.goal, self.pool, self.content_tol is not None)
 
     @cached_property
-    def assays(self) -> Assays | None:
-        r"""How rows are pairs, in a pool from ``Pool.at_outputs``; else ``None``."""
-        return assays_of(self.pool, self.goal)
+    def layout(self) -> Layout:
+        r"""What a row of the pool measures."""
+        return layout_of(self.pool, self.goal)
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
@@ -172,12 +171,12 @@ class ComposedStrategy(Strategy):
     @property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics where the goal has names, in their order."""
-        return self.goal.outputs if self.assays is None else ()
+        return self.goal.outputs if self.layout.is_together else ()
 
     @property
     def n_outputs(self) -> int:
         r"""How many numbers one measurement consists of."""
-        return self.goal.n_outputs if self.assays is None else 1
+        return self.goal.n_outputs // self.layout.n_each
 
     @property
     def n_predicted(self) -> int:
@@ -187,13 +186,11 @@ class ComposedStrategy(Strategy):
     @property
     def candidates(self) -> Pool:
         r"""The rows that are decided about: the pool's, without outputs among them."""
-        return self.pool if self.assays is None else self.assays.candidates
+        return self.layout.candidates
 
     def at_candidates(self, observations: Observations) -> Observations:
         r"""Measurements at the rows of ``candidates`` to which they belong."""
-        if self.assays is None:
-            return observations
-        return self.assays.at_candidates(observations)
+        return self.layout.at_candidates(observations)
 
     def noise_std_of(self, row: int | None) -> tuple[float, ...] | None:
         r"""The noise standard deviations of the model: see ``Strategy``.
@@ -201,9 +198,7 @@ class ComposedStrategy(Strategy):
         A row that measures one output has the one of that output.
         """
         stds = each_of(self.model.noise_std, self.goal.n_outputs)
-        if stds is None or self.assays is None:
-            return stds
-        return None if row is None else (stds[row // len(self.assays)],)
+        return None if stds is None else self.layout.of_row(row, stds)
 
     @property
     def can_predict(self) -> bool:
@@ -212,8 +207,8 @@ class ComposedStrategy(Strategy):
 
     @property
     def takes_history(self) -> bool:
-        r"""True but for bounded norms, correlated outputs and single assays."""
-        is_alone = self.assays is None and self.parts.model.together is None
+        r"""True but for bounded norms, correlated outputs and single outputs."""
+        is_alone = self.layout.is_together and self.parts.model.together is None
         return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:
@@ -248,7 +243,7 @@ class ComposedStrategy(Strategy):
             columns = with_columns(observations, self.n_outputs, each)
             return super()._complete(columns)
         if observations.y.ndim != 1:
-            why = "the `goal`" if self.assays is None else "each row of the `pool`"
+            why = "the `goal`" if self.layout.is_together else "each row of the `pool`"
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
                 f"{tuple(observations.y.shape)}: {why} is about one output."
@@ -283,18 +278,15 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
     return SwitchingRule((ExpectedMisclassification(batch="joint"), Ambiguity()))
 
 
-def assays_of(pool: Pool, goal: Goal) -> Assays | None:
-    r"""The pairs of a candidate and an output that the rows of a pool measure.
-
-    Returns:
-        ``None`` where a measurement gives all outputs.
+def layout_of(pool: Pool, goal: Goal) -> Layout:
+    r"""What the rows of a pool measure: the outputs of the goal, or one of them.
 
     Raises:
         UnsupportedError: If rows measure one output each, and the goal is no region.
         ValueError: If it is a region of other outputs.
     """
     if (pool.names or ("",))[-1] != OUTPUT or goal.n_outputs == 1:
-        return None
+        return Layout(pool, goal.n_outputs)
     M, number = goal.n_outputs, pool.X[:, -1]
     if not isinstance(goal, Region):
         raise UnsupportedError(
@@ -308,7 +300,7 @@ def assays_of(pool: Pool, goal: Goal) -> Assays | None:
             f"{OUTPUT!r} has {int(number.max()) + 1}. Write `pool.at_outputs(...)` "
             "with as many outputs."
         )
-    found = Assays(pool, M)
+    found = OneOutputEach(pool, M)
     if goal.outputs and goal.outputs != found.names:
         raise ValueError(
             "Expected `pool.at_outputs` to name the outputs in the order of the "

@@ -419,7 +419,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The belief while there is no model: infinite intervals around the mean."""
         mean = torch.zeros(len(fits.posteriors)).double()
         if history is not None:
-            values = [own.y for own in fits.by_output(history)]
+            values = [own.y for own in fits.layout.by_output(history)]
             mean = torch.stack([y.mean() if len(y) else y.sum() for y in values])
         level = [value.expand(len(self.items)) for value in mean]
         regions = tuple(Regions.unknown(value, self.items) for value in level)
@@ -544,8 +544,7 @@ class GaussianAlgorithm(Algorithm):
     def _items_of(self, rows: Tensor) -> Tensor:
         r"""``T`` bools: the items that rows measure, where items are the candidates."""
         found = torch.zeros(len(self.items), dtype=torch.bool)
-        if self.model.assays is not None:
-            rows = rows % len(self.model.assays)
+        rows = self.model.layout.at(rows)
         if len(self.items) == len(self.model.candidates):
             found[rows] = True
         return found
@@ -584,10 +583,8 @@ class GaussianAlgorithm(Algorithm):
             if one is None:
                 continue
             own = self.model.by_output(history)[j]
-            rows = own.indices[one.places].unique().tolist()
-            if self.model.assays is not None:
-                rows = [j * len(self.model.assays) + row for row in rows]
-            found.append(on_stated_noise(one, rows, j))
+            rows = self.model.layout.rows_of(j, own.indices[one.places].unique())
+            found.append(on_stated_noise(one, rows.tolist(), j))
         return tuple(found)
 
     def _on_model(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
@@ -768,7 +765,7 @@ class GaussianAlgorithm(Algorithm):
                 for output, prior in zip(self.model.outputs, priors, strict=True)
                 if output.history is not None
             ]
-            side = side_of_all(fits.by_output(history), noise, self.goal, before)
+            side = side_of_all(fits.layout.by_output(history), noise, self.goal, before)
         if side is None:
             return replace(belief, one_sided=None, held_back=None)
         none = self.goal.start(len(self.items))
@@ -965,7 +962,7 @@ class GaussianAlgorithm(Algorithm):
         hang on them, and a rule that looks at each row by itself would stay with one.
         """
         rows, usable = torch.arange(len(left)), self.open_rows(belief) & (left > 0)
-        is_own = self.items is self.pool and self.model.assays is None
+        is_own = self.items is self.pool
         is_apart = isinstance(self.goal, Region) or not is_own
         if is_apart or bool((usable | (belief.sides.side != UNDECIDED)).all()):
             return torch.zeros_like(usable)
@@ -1010,7 +1007,7 @@ class GaussianAlgorithm(Algorithm):
     def open_rows(self, belief: Belief) -> Tensor:
         r"""``N`` bools: the rows from which the rule may choose."""
         if self.rule.only_candidates and not self.model.is_initial(belief.fits):
-            return belief.fits.by_row(belief.sides.candidates)
+            return belief.fits.layout.by_row(belief.sides.candidates)
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def may_measure(self, belief: Belief, left: Tensor) -> bool:
@@ -1082,7 +1079,7 @@ class GaussianAlgorithm(Algorithm):
 
     def _is_any_open_usable(self, belief: Belief, usable: Tensor) -> bool:
         r"""Whether an open item is a row that may be measured, and decided by it."""
-        is_own = self.items is self.pool and self.model.assays is None
+        is_own = self.items is self.pool
         if not (is_own and isinstance(self.goal, Region)):
             return False  # sides hang on several items, or a row on several rows
         is_open = belief.sides.side == UNDECIDED
@@ -1153,7 +1150,7 @@ class GaussianAlgorithm(Algorithm):
             shares = variance / (variance + error.square())
             # Of a row that is known, exact values tell all that there is: 0 / 0.
             total += float(shares.nan_to_num(1.0).sum())
-        return total if self.model.assays is not None else total / len(each)
+        return total / (len(each) / self.model.layout.n_each)
 
     # --- audits -----------------------------------------------------------------------
 
@@ -1181,7 +1178,7 @@ class GaussianAlgorithm(Algorithm):
     @cached_property
     def _own_judge(self) -> Judge | None:
         r"""How the goal says that values be compared with a row's side, if it does."""
-        if self.items is not self.pool or self.model.assays is not None:
+        if self.items is not self.pool:
             return None
         return self.goal.judge()
 
@@ -1214,7 +1211,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def has_content(self) -> bool:
         r"""Whether the rows on one side have a share of the pool that is meant."""
-        is_own = self.items is self.pool or self.model.assays is not None
+        is_own = self.items is self.model.candidates
         is_level = isinstance(self.goal, Region) or self.goal.has_one_level
         return is_own and is_level
 
@@ -1273,11 +1270,11 @@ class GaussianAlgorithm(Algorithm):
             words.append(EXACT_NOTE)
         beta = self.width_of(belief.n_intervals, belief.posterior)
         view = self.view(belief.fits, belief.all_regions, beta)
-        assays = self.model.assays
+        names = self.model.layout.names
         found = self.goal.answer(belief.sides, view, " ".join(words))
-        if assays is None or self.goal.outputs:
+        if not names or self.goal.outputs:
             return found
-        pairs = zip(found.outputs, assays.names, strict=True)
+        pairs = zip(found.outputs, names, strict=True)
         named = tuple(replace(output, name=name) for output, name in pairs)
         return replace(found, outputs=named)
 
@@ -1393,10 +1390,8 @@ class GaussianAlgorithm(Algorithm):
             belief: What the complete rounds say.
             told: Measurements of the open round that are told already.
         """
-        posteriors, first = belief.fits.posteriors, self.model.n_first
-        if self.model.assays is None:  # else each has the data of its own output
-            posteriors = posteriors[:1]
-        left = first - told - sum(len(posterior.a) for posterior in posteriors)
+        first = self.model.n_first
+        left = first - told - len(belief.fits.measured)
         if left <= 0:
             return ""
         return f": {left} of the {first} measurements of the initial design are missing"
@@ -1425,7 +1420,7 @@ class GaussianAlgorithm(Algorithm):
         if n <= DESIGNED_ROWS:
             return self._one_batch_forecast(belief, beta)
         if n > (2 * PAIRED_ROWS if self.goal.bytes_for(n) else LARGEST):
-            if self.items is not self.pool or belief.fits.assays is not None:
+            if self.items is not self.pool:
                 words = (
                     f"It would take too long to tell for more than {LARGEST:,} rows "
                     "that measure one output each, or are not those to decide."
@@ -1483,7 +1478,7 @@ class GaussianAlgorithm(Algorithm):
             Regions(r.lower[rows], r.upper[rows], r.mean[rows], r.sigma[rows], pool)
             for r in belief.all_regions
         )
-        model = replace(self.model, pool=pool, X=None, points=None)
+        model = replace(self.model, pool=pool, X=None, points=None, given_layout=None)
         few = replace(self, pool=pool, items=pool, model=model)
         sides = few.goal.start(len(rows))
         beta = self.width_of(belief.n_intervals, fits.posteriors[0])
@@ -1505,7 +1500,7 @@ class GaussianAlgorithm(Algorithm):
             return sides.side == UNDECIDED
 
         fits = belief.fits
-        given = fits.posteriors, fits.noise, self.item_rows, fits.assays is None
+        given = fits.posteriors, fits.noise, self.item_rows, fits.layout.is_together
         return planned_for_all(*given, open_after)
 
 

@@ -1,10 +1,11 @@
-r"""Measurements of one output each: rows are pairs of a candidate and an output."""
+r"""What a row of the pool measures: all outputs of a candidate, or one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,34 +17,141 @@ from botorch_lse.models.gaussian_process import PoolPosterior
 
 
 @dataclass(frozen=True, eq=False)
-class Assays:
-    r"""How the rows of a pool from ``Pool.at_outputs`` are pairs.
-
-    Row ``j N + i`` measures output ``j`` of candidate ``i``.
+class Layout:
+    r"""What the rows of a pool measure: here each all outputs of one candidate.
 
     Args:
-        pool: The rows, output by output.
+        pool: The rows that can be measured.
         n_outputs: ``M``.
     """
 
     pool: Pool
-    n_outputs: int
+    n_outputs: int = 1
+
+    @property
+    def is_together(self) -> bool:
+        r"""Whether a measurement has all outputs."""
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        r"""The names of the outputs, where the pool knows them; else nothing."""
+        return ()
+
+    @property
+    def n_each(self) -> int:
+        r"""How many measurements give all outputs of a candidate."""
+        return 1
+
+    @property
+    def candidates(self) -> Pool:
+        r"""The pool whose rows are decided about."""
+        return self.pool
+
+    def candidates_of(self, output: int) -> Pool:
+        r"""The candidates, with the noise that is known of an output."""
+        return self.candidates
+
+    # --- rows and candidates ----------------------------------------------------------
+
+    def at(self, rows: Tensor) -> Tensor:
+        r"""The candidates that rows measure."""
+        return rows
+
+    def rows_of(self, output: int, candidates: Tensor) -> Tensor:
+        r"""The rows that measure an output of candidates."""
+        return candidates
+
+    def by_row(self, of_candidates: Tensor) -> Tensor:
+        r"""What is said of each candidate, for the rows that measure it."""
+        return of_candidates
+
+    def split(self, rows: Tensor) -> list[Tensor]:
+        r"""For each output the candidates that rows measure."""
+        return [rows] * self.n_outputs
+
+    def rows(self, each: Sequence[Tensor]) -> Tensor:
+        r"""The rows of candidates given by output: the inverse of ``split``."""
+        return each[0]
+
+    # --- numbers of each output -------------------------------------------------------
+
+    def values(self, each: Sequence[Tensor]) -> Tensor:
+        r"""By row the numbers of each output; of the first where a row has all."""
+        return each[0]
+
+    def merged(self, each: Sequence[Tensor], how: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""One number by row, made of those of the outputs that it measures.
+
+        Args:
+            each: For each output a number of each candidate.
+            how: From the stack of several outputs to one number for each candidate.
+        """
+        return how(torch.stack(list(each)))
+
+    def per_cost(self, scores: Tensor) -> Tensor:
+        r"""Scores by row, divided by what outputs that differ in price cost."""
+        return scores
+
+    # --- measurements -----------------------------------------------------------------
+
+    def at_candidates(self, data: Observations) -> Observations:
+        r"""The measurements at rows of the candidates, for tables and pictures."""
+        return data
+
+    def by_output(self, data: Observations) -> list[Observations]:
+        r"""The measurements of each output, at rows of the candidates."""
+        if data.y.ndim == 1:  # of one output, or empty
+            return [data] * self.n_outputs
+        return [data.output(c) for c in range(self.n_outputs)]
+
+    def places(self, rows: Tensor, output: int) -> Tensor:
+        r"""The places among rows of those that measure an output."""
+        return torch.arange(len(rows))
+
+    def of_row(self, row: int | None, each: Sequence[Any]) -> tuple[Any, ...] | None:
+        r"""Of one entry for each output those that a row measures.
+
+        Args:
+            row: The row; ``None``: a point that is no row.
+            each: ``M`` entries.
+        """
+        return tuple(each)
+
+
+@dataclass(frozen=True, eq=False)
+class OneOutputEach(Layout):
+    r"""The rows of a pool from ``Pool.at_outputs``: each measures one output.
+
+    Row ``j N + i`` measures output ``j`` of candidate ``i``.
+    """
+
+    @property
+    def is_together(self) -> bool:
+        r"""No: a measurement has one output."""
+        return False
 
     @property
     def names(self) -> tuple[str, ...]:
         r"""The names of the outputs in the pool's table."""
         if self.pool.table is None:
             return tuple(str(j) for j in range(self.n_outputs))
-        return tuple(str(name) for name in self.pool.table[OUTPUT].iloc[:: len(self)])
+        outputs = self.pool.table[OUTPUT].iloc[:: self._n_candidates]
+        return tuple(str(name) for name in outputs)
 
-    def __len__(self) -> int:
-        r"""The number of candidates."""
+    @property
+    def n_each(self) -> int:
+        r"""One measurement for each output."""
+        return self.n_outputs
+
+    @property
+    def _n_candidates(self) -> int:
         return len(self.pool) // self.n_outputs
 
     @cached_property
     def candidates(self) -> Pool:
         r"""The pool whose rows are decided about."""
-        pool, N, table = self.pool, len(self), self.pool.table
+        pool, N, table = self.pool, self._n_candidates, self.pool.table
         return Pool(
             pool.X[:N, :-1],
             names=(pool.names or ())[:-1],
@@ -60,26 +168,62 @@ class Assays:
         noise = self.pool.noise_var.view(self.n_outputs, -1)[output]
         return replace(self.candidates, noise_var=noise)
 
-    def split(self, rows: Tensor) -> list[Tensor]:
-        r"""The candidates of some rows, by output."""
-        output = rows // len(self)
-        return [rows[output == j] % len(self) for j in range(self.n_outputs)]
+    def at(self, rows: Tensor) -> Tensor:
+        r"""The candidates that rows measure."""
+        return rows % self._n_candidates
 
-    def joined(self, rows: Sequence[Tensor]) -> Tensor:
+    def rows_of(self, output: int, candidates: Tensor) -> Tensor:
+        r"""The rows that measure an output of candidates."""
+        return candidates + output * self._n_candidates
+
+    def by_row(self, of_candidates: Tensor) -> Tensor:
+        r"""What is said of each candidate, once for each output."""
+        return of_candidates.repeat(self.n_outputs)
+
+    def split(self, rows: Tensor) -> list[Tensor]:
+        r"""For each output the candidates of which rows measure it."""
+        output = rows // self._n_candidates
+        return [self.at(rows[output == j]) for j in range(self.n_outputs)]
+
+    def rows(self, each: Sequence[Tensor]) -> Tensor:
         r"""The rows of candidates that are given by output."""
-        return torch.cat([own + j * len(self) for j, own in enumerate(rows)])
+        return torch.cat([self.rows_of(j, own) for j, own in enumerate(each)])
+
+    def values(self, each: Sequence[Tensor]) -> Tensor:
+        r"""By row the number of the output that it measures."""
+        return torch.cat(list(each))
+
+    def merged(self, each: Sequence[Tensor], how: Callable[[Tensor], Tensor]) -> Tensor:
+        r"""By row the number of the output that it measures."""
+        return self.values(each)
+
+    def per_cost(self, scores: Tensor) -> Tensor:
+        r"""Scores by row, divided by the costs of the rows."""
+        costs = self.pool.costs
+        if costs is None:
+            return scores
+        # What is worth less than nothing is not made better by a high cost.
+        return torch.where(scores > 0, scores / costs, scores * costs)
 
     def at_candidates(self, data: Observations) -> Observations:
         r"""The measurements at rows of the candidates, for tables and pictures."""
-        return replace(data, indices=data.indices % len(self))
+        return replace(data, indices=self.at(data.indices))
 
     def by_output(self, data: Observations) -> list[Observations]:
         r"""The measurements of each output, at rows of the candidates."""
-        output, found = data.indices // len(self), []
+        found = []
         for j in range(self.n_outputs):
-            own = data.select((output == j).nonzero().view(-1))
+            own = data.select(self.places(data.indices, j))
             found.append(self.at_candidates(own))
         return found
+
+    def places(self, rows: Tensor, output: int) -> Tensor:
+        r"""The places among rows of those that measure an output."""
+        return (rows // self._n_candidates == output).nonzero().view(-1)
+
+    def of_row(self, row: int | None, each: Sequence[Any]) -> tuple[Any, ...] | None:
+        r"""The entry of the output that a row measures; unknown without a row."""
+        return None if row is None else (each[row // self._n_candidates],)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +231,11 @@ class PairCovariances:
     r"""Posterior covariances between pairs of a candidate and an output, for planners.
 
     Args:
-        assays: How rows are pairs.
+        layout: How rows are pairs.
         posteriors: One per output.
     """
 
-    assays: Assays
+    layout: Layout
     posteriors: tuple[PoolPosterior, ...]
 
     @cached_property
@@ -114,14 +258,14 @@ class PairCovariances:
         every = torch.arange(len(self.variance))
         rows, columns = every[rows], every[columns]
         found = self.variance.new_zeros(len(rows), len(columns))
-        N = len(self.assays)
+        layout = self.layout
         for j, one in enumerate(self.posteriors):
-            here = (rows // N == j).nonzero().view(-1)
+            here = layout.places(rows, j)
             for k, other in enumerate(self.posteriors):
-                there = (columns // N == k).nonzero().view(-1)
+                there = layout.places(columns, k)
                 if not (len(here) and len(there)):
                     continue
-                at = rows[here] % N, columns[there] % N
+                at = layout.at(rows[here]), layout.at(columns[there])
                 if j == k:
                     part = one.covariance_between(*at)
                 elif one.is_correlated:

@@ -27,7 +27,7 @@ from botorch_lse.models.gaussian_process import (
 )
 from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.surrogate.assumptions import Refuted, by_repeats
-from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.layout import Layout
 from botorch_lse.surrogate.remarks import gross
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class GaussianProcesses:
         unfitted: The process by which first rows are chosen; default BoTorch's default
             model before any data.
         burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
-        assays: How rows are pairs of a candidate and an output, where a measurement
-            gives one output; ``None``: it gives all.
+        given_layout: What a row of the pool measures; ``None``: all outputs.
         together: What learns correlated outputs, or has learnt them, if the outputs'
             models are given; ``None`` where outputs are independent.
 
@@ -102,7 +101,7 @@ class GaussianProcesses:
     unfitted: GPPrior | None = None
     burn_in: BurnIn | None = None
     together: CorrelatedModel | None = None
-    assays: Assays | None = None
+    given_layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
@@ -127,7 +126,7 @@ class GaussianProcesses:
         if self.is_fixed:
             return 0
         inputs = min(self.candidates.d, MOST_FIRST_INPUTS)
-        each = FIRST_PER_INPUT * inputs * self._per_candidate
+        each = FIRST_PER_INPUT * inputs * self.layout.n_each
         each = min(each, len(self.pool))
         # One at least, as a model is learnt when something is told; and however much
         # history tells, as many as are to be measured again.
@@ -137,7 +136,12 @@ class GaussianProcesses:
     @property
     def candidates(self) -> Pool:
         r"""The rows that can be measured, perhaps one output at a time."""
-        return self.pool if self.assays is None else self.assays.candidates
+        return self.layout.candidates
+
+    @cached_property
+    def layout(self) -> Layout:
+        r"""What a row of the pool measures."""
+        return self.given_layout or Layout(self.pool, len(self.outputs))
 
     @cached_property
     def _told_before(self) -> tuple[int, int]:
@@ -160,11 +164,6 @@ class GaussianProcesses:
         return len(own) - len(own.indices.unique()) + self._told_before[1]
 
     @property
-    def _per_candidate(self) -> int:
-        r"""How many measurements give all outputs of a candidate."""
-        return 1 if self.assays is None else self.assays.n_outputs
-
-    @property
     def n_repeats(self) -> int:
         r"""How many measurements of the initial design are to tell the noise.
 
@@ -175,7 +174,7 @@ class GaussianProcesses:
         is_given = self.is_fixed or self.n_initial is not None
         if is_known or is_given or self.max_repeats == 1:
             return 0
-        return max(0, REPEATS * self._per_candidate - self._told_before[1])
+        return max(0, REPEATS * self.layout.n_each - self._told_before[1])
 
     @property
     def n_first(self) -> int:
@@ -218,7 +217,7 @@ class GaussianProcesses:
         prior = self.outputs[0].unfitted(prior)
         noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
-        return Fits(self._priors([prior]) * m, (noise,) * m, assays=self.assays)
+        return Fits(self.layout, self._priors([prior]) * m, (noise,) * m)
 
     def of_priors(
         self, priors: Sequence[GPPrior], history: Observations | None = None
@@ -238,7 +237,7 @@ class GaussianProcesses:
             posteriors = correlated.start(priors, self.rows, self.memory_budget)
         triples = zip(self.outputs, priors, variances, strict=True)
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
-        return Fits(posteriors, noise, is_informed=True, assays=self.assays)
+        return Fits(self.layout, posteriors, noise, is_informed=True)
 
     @property
     def _given(self) -> list[GPPrior]:
@@ -255,11 +254,7 @@ class GaussianProcesses:
 
     def by_output(self, data: Observations) -> list[Observations]:
         r"""The measurements of each output, at rows of its posterior."""
-        if self.assays is not None:
-            return self.assays.by_output(data)
-        if data.y.ndim == 1:  # of one output, or empty
-            return [data] * len(self.outputs)
-        return [data.output(c) for c in range(len(self.outputs))]
+        return self.layout.by_output(data)
 
     # --- data -------------------------------------------------------------------------
 
@@ -272,8 +267,9 @@ class GaussianProcesses:
                     output.check_noise(observations.yvar is not None)
             return observations
         columns = [v for v in known if v is not None]
-        if self.assays is not None:
-            return replace(observations, yvar=torch.cat(columns)[observations.indices])
+        if not self.layout.is_together:
+            yvar = self.layout.values(columns)[observations.indices]
+            return replace(observations, yvar=yvar)
         columns = [v[observations.indices] for v in columns]
         yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
         return replace(observations, yvar=yvar)
@@ -319,12 +315,8 @@ class GaussianProcesses:
         self, history: Observations
     ) -> Iterator[tuple[Observations, Tensor]]:
         r"""For each output its own observations, and their places in the history."""
-        every = torch.arange(len(history))
         for j, own in enumerate(self.by_output(history)):
-            places = every
-            if self.assays is not None:
-                places = every[history.indices // len(self.assays) == j]
-            yield own, places
+            yield own, self.layout.places(history.indices, j)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
         r"""``N`` bools: rows that can be measured, of points that were not yet.
@@ -372,7 +364,7 @@ class GaussianProcesses:
         """
         if fits.learns_noise:
             return fits
-        if self.assays is not None:
+        if not self.layout.is_together:
             nothing = replace(new, y=torch.zeros_like(new.y), yvar=None)
             return fits.observing(nothing)
         posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
@@ -441,8 +433,8 @@ class GaussianProcesses:
         r"""Told noise variances, at least what repeats say."""
         assert history.yvar is not None
         rows = history.indices
-        if self.assays is not None:
-            return torch.maximum(history.yvar, torch.cat(list(floors))[rows])
+        if not self.layout.is_together:
+            return torch.maximum(history.yvar, self.layout.values(floors)[rows])
         least = torch.stack([floor[rows] for floor in floors], dim=-1)
         return torch.maximum(history.yvar, least.view(history.yvar.shape))
 
@@ -563,7 +555,7 @@ class GaussianProcesses:
             pending: Rows that are being measured.
             left: ``N`` counts that ``max_repeats`` allows.
         """
-        if self.assays is not None:
+        if not self.layout.is_together:
             return self._pairs_left(fits, data, pending, left)
         m, N = len(self.outputs), len(left)
         columns: list[Tensor | None] = [None] * m

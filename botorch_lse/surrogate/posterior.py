@@ -15,7 +15,7 @@ from botorch_lse.models.gaussian_process import (
     GPPrior,
     PoolPosterior,
 )
-from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
     from botorch_lse.surrogate.burn_in import BurnInData
@@ -34,6 +34,7 @@ class Fits:
     r"""The posteriors of all outputs after the complete rounds.
 
     Args:
+        layout: What a row of the pool measures.
         posteriors: One per output, on the pool followed by items that cannot be
             measured; units and signs of ``y``.
         noise: For each output ``N`` noise variances of new observations.
@@ -45,12 +46,11 @@ class Fits:
             each round.
         burn_in: What the burn-in measured; ``None`` where the noise is known.
         has_known_noise: Whether values come with their noise variances.
-        assays: How rows are pairs of a candidate and an output, where a measurement
-            gives one output; ``None``: it gives all.
         floors: For each output ``N`` noise variances that repeats say there is at
             least, where they refute the stated ones; 0 elsewhere. Empty: none are.
     """
 
+    layout: Layout
     posteriors: tuple[PoolPosterior, ...]
     noise: tuple[Tensor, ...]
     is_informed: bool = False
@@ -59,7 +59,6 @@ class Fits:
     more_looks: int = 0
     burn_in: BurnInData | None = None
     has_known_noise: bool = False
-    assays: Assays | None = None
     floors: tuple[Tensor, ...] = ()
 
     @property
@@ -70,37 +69,21 @@ class Fits:
     @property
     def measured(self) -> Tensor:
         r"""The rows that were measured, replicates included."""
-        if self.assays is None:
-            return self.posteriors[0].indices
-        return self.assays.joined([p.indices for p in self.posteriors])
+        return self.layout.rows([p.indices for p in self.posteriors])
 
     @property
     def new_noise(self) -> Tensor:
         r"""Noise variances of new observations: by row, of the first output if all."""
-        return self.noise[0] if self.assays is None else torch.cat(self.noise)
-
-    def by_row(self, candidates: Tensor) -> Tensor:
-        r"""What is said of candidates, for the rows by which they are measured."""
-        if self.assays is None:
-            return candidates
-        return candidates.repeat(self.assays.n_outputs)
-
-    def by_output(self, data: Observations) -> list[Observations]:
-        r"""The measurements of each output, at rows of its posterior."""
-        if self.assays is not None:
-            return self.assays.by_output(data)
-        if data.y.ndim == 1:  # of one output, or empty
-            return [data] * len(self.posteriors)
-        return [data.output(c) for c in range(len(self.posteriors))]
+        return self.layout.values(self.noise)
 
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
         r"""For each output the noise variances of measurements, given or estimated."""
-        pairs = zip(self.by_output(new), self.noise, strict=True)
+        pairs = zip(self.layout.by_output(new), self.noise, strict=True)
         found = [
             noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
         ]
         for j, floor in enumerate(self.floors):
-            rows = self.by_output(new)[j].indices
+            rows = self.layout.by_output(new)[j].indices
             found[j] = torch.maximum(found[j], floor[rows])
         return tuple(found)
 
@@ -126,7 +109,7 @@ class Fits:
         self, new: Observations
     ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
         r"""For each output the rows, the values and their noise variances."""
-        each = self.by_output(new)
+        each = self.layout.by_output(new)
         return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
 
     def expecting(self, rows: Tensor) -> Fits:
@@ -137,9 +120,7 @@ class Fits:
         """
         if len(rows) == 0:
             return self
-        each = [rows] * len(self.posteriors)
-        if self.assays is not None:
-            each = self.assays.split(rows)
+        each = self.layout.split(rows)
         counted = [own.unique(return_counts=True) for own in each]
         rows_of = [own for own, _ in counted]
         pairs = zip(self.noise, counted, strict=True)

@@ -19,7 +19,7 @@ from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
 )
-from botorch_lse.surrogate.layout import Assays
+from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
     from botorch.models import multitask
@@ -77,7 +77,7 @@ class GaussianProcess:
         n_outputs: int = 1,
         max_observations: int | None = None,
         max_repeats: int | None = None,
-        assays: Assays | None = None,
+        layout: Layout | None = None,
         outputs: Sequence[str] = (),
     ) -> GaussianProcesses:
         r"""The processes of this model on the rows of a pool.
@@ -87,7 +87,7 @@ class GaussianProcess:
             n_outputs: How many outputs there are.
             max_observations: The budget.
             max_repeats: How often one row may be measured.
-            assays: How rows are pairs of a candidate and an output, where a measurement
+            layout: What a row of the pool measures; ``None``: all outputs.
                 gives one output; ``None``: it gives all.
             outputs: The names of the outputs, where the goal has them.
 
@@ -105,14 +105,13 @@ class GaussianProcess:
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs, pool, outputs)
-        if assays is not None and self.history is not None:
+        layout = layout or Layout(pool, n_outputs)
+        if not layout.is_together and self.history is not None:
             raise UnsupportedError(
                 "Expected no `history` where a measurement gives one output. Leave it "
                 "out, or tell it as measurements of rows."
             )
-        pools = [pool] * n_outputs
-        if assays is not None:
-            pools = [assays.candidates_of(j) for j in range(n_outputs)]
+        pools = [layout.candidates_of(j) for j in range(n_outputs)]
         parts = zip(pools, models, stds, pasts, strict=True)
         return GaussianProcesses(
             pool,
@@ -123,7 +122,7 @@ class GaussianProcess:
             max_repeats,
             self.memory_budget,
             together=together,
-            assays=assays,
+            given_layout=layout,
         )
 
     def _together(self, n_outputs: int) -> CorrelatedModel | None:

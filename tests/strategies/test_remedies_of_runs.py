@@ -346,7 +346,7 @@ def levels_in_another_order(_: Path) -> Going:
     assert goal == Above((1.0, 2.0, 3.0))
 
 
-@case("composed:assays_of#1", "a region as `goal`, such as `Above(1) & Below(2")
+@case("composed:layout_of#1", "a region as `goal`, such as `Above(1) & Below(2")
 def a_front_of_outputs_measured_apart(_: Path) -> Going:
     pool, model = POOL.at_outputs(2, costs=(1.0, 1.0)), GaussianProcess(noise_std=0.1)
     front = ParetoByDifferences(maximize=(True, True))
@@ -354,14 +354,14 @@ def a_front_of_outputs_measured_apart(_: Path) -> Going:
     assert Strategy(pool, Above(1.0) & Below(2.0, output=1), model=model)
 
 
-@case("composed:assays_of#2", "`pool.at_outputs(...)` with as many outputs")
+@case("composed:layout_of#2", "`pool.at_outputs(...)` with as many outputs")
 def rows_of_another_number_of_outputs(_: Path) -> Going:
     region, model = Above(1.0) & Below(2.0, output=1), GaussianProcess(noise_std=0.1)
     yield lambda: Strategy(POOL.at_outputs(3, costs=(1.0,) * 3), region, model=model)
     assert Strategy(POOL.at_outputs(2, costs=(1.0,) * 2), region, model=model)
 
 
-@case("composed:assays_of#3", "in the order of the `goal`, ('p', 'q')")
+@case("composed:layout_of#3", "in the order of the `goal`, ('p', 'q')")
 def outputs_named_in_another_order(_: Path) -> Going:
     region = Above(1.0, output="p") & Below(2.0, output="q")
     model, costs = GaussianProcess(noise_std=0.1), (1.0, 1.0)

@@ -2,6 +2,8 @@ r"""Measurements of one output each: which output next, and in which row."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -31,7 +33,7 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
-from botorch_lse.surrogate.layout import Assays, PairCovariances
+from botorch_lse.surrogate.layout import Layout, OneOutputEach, PairCovariances
 from tests.strategies.runs import played
 from tests.strategies.test_correlated import (
     GIVEN,
@@ -125,9 +127,11 @@ def test_a_pool_at_outputs_has_each_row_once_for_each() -> None:
     assert several.costs.tolist()[::N_ROWS] == [1.0, 2.0, 3.0]
     assert several.noise_var.tolist()[::N_ROWS] == [0.1, 0.0, 0.2]
     assert several.to_frame()["output"].iloc[-1] == "y2"
-    back = Assays(several, 3).candidates
+    back = OneOutputEach(several, 3).candidates
     assert back.hash == weighted.hash
-    assert Assays(several, 3).candidates_of(2).noise_var.unique().tolist() == [0.2]
+    assert OneOutputEach(several, 3).candidates_of(2).noise_var.unique().tolist() == [
+        0.2
+    ]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,7 @@ def test_beliefs_and_covariances_agree_with_dense_algebra(model) -> None:
     found = torch.cat([p.mean for p in fits.posteriors])
     torch.testing.assert_close(found, mean + gain @ (y - mean[rows]), atol=1e-6, rtol=0)
     assert fits.measured.sort().values.tolist() == rows.sort().values.tolist()
-    pairs = PairCovariances(strategy.assays, fits.posteriors)
+    pairs = PairCovariances(strategy.layout, fits.posteriors)
     unit = torch.tensor([p.scale for p in fits.posteriors]).repeat_interleave(N_ROWS)
     scale = unit.unsqueeze(-1) * unit
     torch.testing.assert_close(
@@ -395,3 +399,36 @@ def test_an_output_that_is_known_is_not_measured_for_one_that_is_not(rule):
     assert state.stop_reason == "decided"
     assert state.history.indices.bincount(minlength=16).max() <= 2
     assert len(state.history) <= 12
+
+
+LAYOUTS = [
+    Layout(Pool([[0.0], [1.0], [2.0]]), 2),
+    OneOutputEach(Pool([[0.0], [1.0], [2.0]]).at_outputs(2, (1.0, 1.0)), 2),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=["together", "one each"])
+def test_a_layout_finds_its_way_from_rows_to_outputs_and_back(layout) -> None:
+    rows = torch.arange(len(layout.pool))
+    each = layout.split(rows)
+    assert [own.tolist() for own in each] == [[0, 1, 2], [0, 1, 2]]
+    assert torch.equal(layout.rows(each), rows)
+    assert torch.equal(layout.at(rows), rows % 3)
+    for j in range(2):
+        mine = layout.rows_of(j, torch.tensor([0, 2]))
+        assert torch.equal(layout.at(mine), torch.tensor([0, 2]))
+        assert bool(torch.isin(mine, rows[layout.places(rows, j)]).all())
+    assert len(layout.candidates) == 3
+    assert len(layout.by_row(torch.tensor([True, False, True]))) == len(rows)
+    assert layout.n_each * 3 == len(rows)
+
+
+def test_numbers_of_outputs_become_numbers_of_rows() -> None:
+    together, one_each = LAYOUTS
+    values = [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 4.0, 0.0])]
+    largest = partial(torch.amax, dim=0)
+    assert together.merged(values, largest).tolist() == [5.0, 4.0, 3.0]
+    assert one_each.merged(values, largest).tolist() == [1, 2, 3, 5, 4, 0]
+    assert together.of_row(None, ("a", "b")) == ("a", "b")
+    assert one_each.of_row(4, ("a", "b")) == ("b",)
+    assert one_each.of_row(None, ("a", "b")) is None
