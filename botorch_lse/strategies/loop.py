@@ -439,15 +439,15 @@ class Strategy(ABC):
 
     def _replay_bare(self, state: State, observations: Observations) -> State:
         r"""The state after observations of whose rounds nothing is known."""
-        told, places = 0, torch.arange(len(observations))
+        start, told, places = state, 0, torch.arange(len(observations))
         while told < len(observations):
             one = observations.select(places[told : told + 1])
-            if not self.algorithm.needs_its_rows and (
-                self.algorithm.size_is_open
-                or not bool(matching(one.indices, self._unfilled(state)).any())
-            ):
+            is_asked = bool(matching(one.indices, self._unfilled(state)).any())
+            if not (is_asked or self.algorithm.needs_its_rows):
                 break
             state, told = self.tell(state, one), told + 1
+        if self.algorithm.size_is_open and told < len(observations):
+            state, told = start, 0  # calls of other sizes may have asked for the first
         rest = observations.select(places[told:])
         label = state.round + looks_of_all(state, rest)
         return self.tell(state, rest.at_round(label))
