@@ -210,7 +210,7 @@ def largest_pairs(
     tops, pair_ids = [], []
     for block in row_blocks(T, T):
         # In place: what such a pass costs is memory.
-        g = (own[block, None] + factor**2 * own).sub_(gram(block).mul_(2 * factor))
+        g = (own[block, None] + factor**2 * own).sub_(2 * factor * gram(block))
         if weights is not None:
             g.mul_(weights[block])
         top, j = g.max(dim=1)

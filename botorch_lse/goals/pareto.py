@@ -379,7 +379,7 @@ class ParetoSet(Goal):
     def tolerances(self) -> Tensor:
         r"""The accuracy of each output as a tensor of ``m`` numbers."""
         given = self.accuracies or (0.0,) * len(self.maximize)
-        return torch.tensor(given, dtype=torch.float64)
+        return torch.tensor(given, dtype=torch.float64).expand(len(self.maximize))
 
     @property
     def up_to(self) -> str:
