@@ -187,13 +187,11 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
         r"""The model and the level.
 
         Args:
-            model: A fitted model.
+            model, posterior_transform, X_pending: See ``MarginalAcquisitionFunction``,
+                as for the other errors.
             threshold: The level, a scalar in the units the posterior reports.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform.
             ValueError: If ``threshold`` is not finite.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
@@ -229,16 +227,12 @@ class Straddle(LevelAcquisitionFunction):
         r"""Straddle.
 
         Args:
-            model: A fitted model.
-            threshold: The level, a scalar in the units the posterior reports.
+            model, threshold, posterior_transform, X_pending: See
+                ``LevelAcquisitionFunction``, as for the other errors.
             beta: The squared width, at least 0.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform.
-            ValueError: If ``threshold`` is not finite or ``beta`` negative.
-            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+            ValueError: If ``beta`` is negative.
         """
         super().__init__(model, threshold, posterior_transform, X_pending)
         self.beta = in_interval(beta, "beta", 0.0, math.inf, closed_low=True)
@@ -320,16 +314,12 @@ class ExpectedFeasibility(LevelAcquisitionFunction):
         r"""Expected feasibility.
 
         Args:
-            model: A fitted model.
-            threshold: The level, a scalar in the units the posterior reports.
+            model, threshold, posterior_transform, X_pending: See
+                ``LevelAcquisitionFunction``, as for the other errors.
             alpha: The band's half-width in standard deviations, above 0.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform.
-            ValueError: If ``threshold`` is not finite or ``alpha`` not above 0.
-            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+            ValueError: If ``alpha`` is not above 0.
         """
         super().__init__(model, threshold, posterior_transform, X_pending)
         self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
@@ -367,16 +357,12 @@ class RanjanImprovement(LevelAcquisitionFunction):
         r"""Ranjan's expected improvement.
 
         Args:
-            model: A fitted model.
-            threshold: The level, a scalar in the units the posterior reports.
+            model, threshold, posterior_transform, X_pending: See
+                ``LevelAcquisitionFunction``, as for the other errors.
             alpha: The band's half-width in standard deviations, above 0.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform.
-            ValueError: If ``threshold`` is not finite or ``alpha`` not above 0.
-            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+            ValueError: If ``alpha`` is not above 0.
         """
         super().__init__(model, threshold, posterior_transform, X_pending)
         self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
@@ -411,15 +397,13 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         r"""Implicit straddle.
 
         Args:
-            model: A fitted model.
+            model, posterior_transform, X_pending: See ``MarginalAcquisitionFunction``,
+                as for the other errors.
             omega: The level as a share of the maximum, in (0, 1).
             pool: The rows over which the maximum is taken, a ``Pool`` or ``N x d``.
             beta: The squared width, at least 0.
-            posterior_transform: Required for a model with several outputs.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform.
             ValueError: If ``omega`` is outside (0, 1) or ``beta`` negative.
             BotorchTensorDimensionError: If ``pool`` has other columns than the model.
         """
@@ -595,17 +579,12 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         r"""Ambiguity.
 
         Args:
-            model: A fitted exact GP with one output.
+            model, beta, rounds, posterior_transform, X_pending: See
+                ``RegionAcquisitionFunction``, as for the other errors.
             threshold: The level, a scalar in the units of ``y``.
-            beta: The squared width, a number or a schedule ``t -> beta_t``.
-            rounds: ``n`` round numbers of the training observations, not decreasing;
-                default each its own.
-            posterior_transform: Must be ``None``.
-            X_pending: ``n' x d`` points submitted and not observed yet.
 
         Raises:
-            UnsupportedError: If the model's path is not available exactly.
-            ValueError: If ``threshold`` is not finite or ``beta`` negative.
+            ValueError: If ``threshold`` is not finite.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         super().__init__(model, beta, rounds, posterior_transform, X_pending)

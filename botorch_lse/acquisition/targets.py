@@ -398,27 +398,15 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         r"""The model, what to predict, and how future observations are measured.
 
         Args:
-            model: A fitted model with a Gaussian posterior.
-            targets: ``T x d`` points whose values matter, or a ``Pool``: all its rows.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, a function from ``b x q x d`` points to ``b x q``, or
-                a model with ``predict_noise``. Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
+            model, targets, X_pending, posterior_transform, threshold, beta, epsilon:
+                See ``TargetAcquisitionFunction``, as for the other errors.
+            noise_var: The same, or a model with ``predict_noise``.
             target_weights: ``T`` factors of the variances, such as one over the squared
                 gaps, at least 0; default 1.
-            threshold: Leave out targets whose side of this level is decided by the
-                data, units of ``y``; where all are, none. Default all targets.
-            beta: The squared width that decides.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior, or
-                if ``noise_var`` is a model that predicts no noise.
-            ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
-                not positive, ``threshold`` not finite, ``epsilon`` or a weight
-                negative, ``epsilon`` given without ``threshold``, or all weights 0.
+            UnsupportedError: If ``noise_var`` is a model that predicts no noise.
+            ValueError: If a weight is negative, or all are 0.
             BotorchTensorDimensionError: If there is not one weight per target.
         """
         super().__init__(
@@ -605,27 +593,17 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         r"""See ``qNegMaxPosteriorVariance``.
 
         Args:
-            model: A fitted model with a Gaussian posterior.
+            model, noise_var, X_pending, posterior_transform, beta, epsilon: See
+                ``TargetAcquisitionFunction``, as for the other errors.
             targets: ``T x d`` points, or a ``Pool``; all their pairs matter.
             omega: The level as a share of the maximum, in (0, 1).
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
-                Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
             threshold: Leave out pairs whose first target's side of this level is
                 decided by the data, units of ``y``: ``omega`` times what is known of
                 the maximum. The second ones may be the maximum, so all stay. Where all
                 targets are decided, none is left out. Default all pairs.
-            beta: The squared width that decides.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``omega`` is outside (0, 1), ``noise_var`` or ``beta`` not
-                positive, ``threshold`` not finite, or ``epsilon`` negative or given
-                without ``threshold``.
+            ValueError: If ``omega`` is outside (0, 1).
         """
         omega = ratio(omega)
         super().__init__(
@@ -852,29 +830,19 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         r"""Truncated variance reduction per cost.
 
         Args:
-            model: A fitted model with a Gaussian posterior.
-            targets: ``T x d`` points whose values matter, or a ``Pool``: all its rows.
+            model, targets, noise_var, X_pending, posterior_transform, epsilon: See
+                ``TargetAcquisitionFunction``, as for the other errors.
             beta: The squared width, positive.
             eta: The width to reach, at least 0, units of ``y``.
             cost: The cost of one evaluation: a positive number, a function from ``b x q
                 x d`` points to ``b x q`` positive costs, or a ``CostAwareUtility``,
                 which weighs the reduction itself. Default 1.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
-                Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
             threshold: Leave out targets whose side of this level is decided by the
                 data with the width ``beta``, units of ``y``; where all are, none.
                 Default all targets.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``beta``, ``cost`` or ``noise_var`` is not positive, ``eta``
-                or ``epsilon`` negative, ``epsilon`` given without ``threshold``,
-                ``threshold`` not finite, or ``targets`` empty or not finite.
+            ValueError: If ``beta`` or ``cost`` is not positive, or ``eta`` negative.
         """
         self.beta = in_interval(beta, "beta", 0.0, math.inf)
         self.eta = in_interval(eta, "eta", 0.0, math.inf, closed_low=True)
@@ -929,25 +897,17 @@ class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
         r"""The model, what to decide, and how future observations are measured.
 
         Args:
-            model: A fitted model with a Gaussian posterior.
+            model, noise_var, X_pending, posterior_transform: See
+                ``TargetAcquisitionFunction``, as for the other errors.
             targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
             threshold: The level, a scalar in the units the posterior reports.
             cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
-                Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
             beta: Leave out targets whose side the data decide with this squared width;
                 where all are decided, none. Default all targets.
             epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``cost``, ``noise_var`` or
-                ``beta`` not positive, ``epsilon`` negative, or ``targets`` empty or not
-                finite.
+            ValueError: If ``threshold`` is not finite, or ``cost`` not positive.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         level, cost = level_buffer(threshold, "threshold"), check_cost(cost)
@@ -1034,27 +994,13 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         r"""Variances near a level.
 
         Args:
-            model: A fitted model with a Gaussian posterior.
-            targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
-            threshold: The level, a scalar in the units the posterior reports.
+            model, targets, threshold, cost, noise_var, X_pending, posterior_transform,
+                beta, epsilon: See ``LevelAcquisitionFunction``, as for the other
+                errors.
             tau: How far around the level values matter, units of ``y``.
-            cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
-            noise_var: The noise variance of a future observation, units of ``y``
-                squared: a number, or a function from ``b x q x d`` points to ``b x q``.
-                Default the model's own.
-            X_pending: ``n' x d`` points submitted and not observed yet.
-            posterior_transform: Required for a model with several outputs.
-            beta: Leave out targets whose side the data decide with this squared width;
-                where all are decided, none. Default all targets.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
 
         Raises:
-            UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
-            ValueError: If ``threshold`` is not finite, ``tau`` negative, ``cost``,
-                ``noise_var`` or ``beta`` not positive, ``epsilon`` negative, or
-                ``targets`` empty or not finite.
-            BotorchTensorDimensionError: If ``threshold`` is not a scalar.
+            ValueError: If ``tau`` is negative.
         """
         self.tau = in_interval(tau, "tau", 0.0, math.inf, closed_low=True)
         super().__init__(
