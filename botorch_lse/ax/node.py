@@ -65,12 +65,9 @@ from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.models.memory import FitMemory, remembering
 from botorch_lse.strategies import State, Strategy
+from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import looks_of_all
 
-MAX_FAILURES = 3
-"""How often a row may fail before it is not asked for any more. One failure is often
-chance (a worker died), and asking again costs one trial; a row that failed three times
-in a row will most likely fail again, and others would wait for it for ever."""
 FITS = "level_set_fits"
 """Where a generator run stores the fits from which its rows were planned."""
 _KEPT = 3

@@ -54,13 +54,13 @@ class OutputEstimate:
         refuse_crossed(self.lower, self.upper)
 
 
-ROUNDING = 1e-12
+MEAN_ROUNDING = 1e-12
 """A mean that is outside of its bounds by this share of its size is within them."""
 
 
 def _is_outside(part: OutputEstimate | Classification) -> Tensor:
     r"""``N`` bools: whether the mean is outside of its bounds by more than rounding."""
-    slack = ROUNDING * part.mean.abs()
+    slack = MEAN_ROUNDING * part.mean.abs()
     return (part.mean < part.lower - slack) | (part.mean > part.upper + slack)
 
 

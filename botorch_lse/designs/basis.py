@@ -22,7 +22,7 @@ DIAGONAL_BLOCK = 128
 """Points of which the whole Gram matrix is computed for the sake of its diagonal: a
 function of two sets of points has no other way to give it."""
 
-RANK_TOLERANCE = 1e-13
+RESIDUAL_TOLERANCE = 1e-13
 """Squared residuals below this, relative to the largest squared norm, count as zero:
 float64 cannot tell such a feature from a combination of the others."""
 SPAN_TOLERANCE = 1e-10
@@ -72,7 +72,7 @@ def pivoted_cholesky(
     N = diagonal.numel()
     limit = min(max_rank or N, N)
     slack = torch.as_tensor(tolerance, dtype=diagonal.dtype, device=diagonal.device)
-    slack = slack.clamp_min(RANK_TOLERANCE * float(diagonal.max()))
+    slack = slack.clamp_min(RESIDUAL_TOLERANCE * float(diagonal.max()))
     residual = diagonal.clone()
     rows = torch.empty(min(limit, 64), N, dtype=diagonal.dtype, device=diagonal.device)
     pivots: list[int] = []

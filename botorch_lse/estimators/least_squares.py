@@ -17,10 +17,7 @@ from botorch_lse._validation import (
 )
 from botorch_lse.data.names import beside_rows
 from botorch_lse.data.observations import Observations
-from botorch_lse.designs.basis import outside_span
-
-RANK_TOLERANCE = 1e-10
-"""Singular values below this, relative to the largest, count as zero."""
+from botorch_lse.designs.basis import SPAN_TOLERANCE, outside_span
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +76,7 @@ def weighted_least_squares(X: Any, y: Any, weights: Any = None) -> LeastSquares:
         weights = torch.ones(n, dtype=torch.float64)
     root = non_negative_vector(weights, "weights", n, "row of `X`").sqrt()
     U, sizes, Vh = torch.linalg.svd(root.unsqueeze(-1) * X, full_matrices=False)
-    kept = sizes > RANK_TOLERANCE * sizes[0]
+    kept = sizes > SPAN_TOLERANCE * sizes[0]
     covariance_root = Vh[kept].mT / sizes[kept]
     return LeastSquares(covariance_root @ (U[:, kept].mT @ (root * y)), covariance_root)
 

@@ -49,7 +49,6 @@ from torch import Tensor
 
 from botorch_lse.functional.cells import Cells
 from botorch_lse.functional.lookahead import (
-    TINY,
     Removal,
     expected_misclassification,
     pieces,
@@ -57,6 +56,7 @@ from botorch_lse.functional.lookahead import (
     ratio_to_level,
     to_powers,
 )
+from botorch_lse.functional.scores import TINY
 
 DEGREE = 20
 """Of the polynomials in the angle; covariances are then exact to 1e-6, to 2e-5 where

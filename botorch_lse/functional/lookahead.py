@@ -49,6 +49,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from numpy.polynomial import Polynomial, chebyshev, hermite_e
 from torch import Tensor
 
+from botorch_lse.functional.scores import TINY
 from botorch_lse.functional.variance_reduction import excess, single_gain
 
 Smooth = Literal["product", "entropy"]
@@ -73,9 +74,7 @@ FEW_PAIRS = 2**13
 LEAST = 1e-30
 """``rho`` and ``1 - rho`` are raised to it: the square roots in a removal have infinite
 slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
-TINY = 1e-300
-"""Variances are raised to it, so that a target that is known exactly gives 0."""
-ROUNDING = 1e-12
+LEAST_ADDED = 1e-12
 """What is added to a removal counts only beyond this share of it."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 CLOSE, TERMS = 0.7, 28
@@ -217,7 +216,7 @@ class AddedRemoval(Removal):
     def before(self) -> Tensor:
         r"""``... x T`` removals by the others, rounding of the difference included."""
         # Where they leave nothing, what is added must be nothing, not rounding.
-        return self.removal.of(self.earlier) * (1 + ROUNDING)
+        return self.removal.of(self.earlier) * (1 + LEAST_ADDED)
 
     def of(self, gain: Tensor) -> Tensor:
         r"""What further reductions add, units of the loss."""

@@ -24,6 +24,8 @@ TIE = 1e-9
 """Scores that differ by less than this share of the prior's standard deviation are
 equal, and the lowest row is taken: rounding differs between processors, and the same
 run must ask for the same rows on each of them."""
+TINY = 1e-300
+"""A standard deviation, or variance, of nothing, by which one can divide."""
 CERTAIN = 1e8
 """No row counts as more deviations from the level than this. Beyond, the deviation is
 what rounding left of a variance of 0, and the ratio and its gradient would overflow."""

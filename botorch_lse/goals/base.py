@@ -21,11 +21,9 @@ from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.classification import Classification
 from botorch_lse.functional.cells import Cells
+from botorch_lse.functional.scores import TINY
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import PoolPosterior
-
-TINY = 1e-300
-"""A deviation that is none, and by which one can divide."""
 
 
 @dataclass(frozen=True, eq=False)

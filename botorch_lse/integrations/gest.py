@@ -24,12 +24,10 @@ from botorch_lse._validation import complaint, whole_number
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
+from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import Unasked
 
 __all__ = ["LevelSetGenerator", "region_of"]
-
-MAX_FAILURES = 3
-"""A point whose results were no numbers so often is not suggested again."""
 
 
 class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no types

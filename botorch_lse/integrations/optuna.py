@@ -21,14 +21,13 @@ from optuna.trial import FrozenTrial, TrialState
 from botorch_lse._validation import complaint, of_type
 from botorch_lse.data.observations import Observations
 from botorch_lse.strategies import State, Strategy
+from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import Unasked
 
 __all__ = ["LevelSetSampler"]
 
 ROW = "botorch_lse:row"
 """The attribute of a trial that says which row of the pool it is."""
-MAX_FAILURES = 3
-"""A row whose trials failed or were pruned so often is not asked for again."""
 
 
 class LevelSetSampler(BaseSampler):

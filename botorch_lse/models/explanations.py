@@ -40,7 +40,7 @@ APART = 4.0
 MUCH, LITTLE = 0.5, 0.01
 """Noise variances, relative to the variance of the values, of the opposite explanation:
 where the likeliest fit has little noise much, and the reverse."""
-ROUNDING = 1e-6
+LEAST_LIKELIER = 1e-6
 """By how much another start must be likelier, for each datum, to be no rounding."""
 MOST_NOISE, N_NOISES = 2.0, 44
 """The largest noise variance that is looked at, and how many are, to a factor of 1.25
@@ -135,7 +135,7 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
     value, best = fitted(starts[0])
     for start in starts[1:]:
         attained, model = fitted(start)
-        if attained > value + ROUNDING:
+        if attained > value + LEAST_LIKELIER:
             value, best = attained, model
     targets: Any = best.train_targets
     is_alone = replicates >= TELLING or not bool(targets.any())  # all values alike

@@ -61,7 +61,7 @@ scale of a kernel's term."""
 STEP_TOLERANCE = 1e-6
 """Differences count as none below this share of the range of values: decimals differ in
 the last digit from what they stand for, and single precision in the seventh."""
-TINY = 1e-300
+CONSTANT_STD = 1e-300
 """Values with a smaller standard deviation count as constant. BoTorch's own limit is
 much larger and would treat values in tiny units as constant."""
 
@@ -137,7 +137,7 @@ def fit_with_inputs(
         likelihood=default_likelihood(bound) if train_Yvar is None else None,
         covar_module=kernel,
         input_transform=input_transform,
-        outcome_transform=Standardize(1, min_stdv=TINY),
+        outcome_transform=Standardize(1, min_stdv=CONSTANT_STD),
     )
     if train_Yvar is not None:
         return fitted(model)[1]
@@ -205,7 +205,9 @@ def fit_multi_task_gp(
         covar_module=kernel,
         likelihood=likelihood,
         input_transform=Normalize(d + 1, indices=list(range(d)), bounds=bounds),
-        outcome_transform=StratifiedStandardize(d, torch.arange(M), min_stdv=TINY),
+        outcome_transform=StratifiedStandardize(
+            d, torch.arange(M), min_stdv=CONSTANT_STD
+        ),
     )
     tasks = TaskKernel(num_tasks=M, rank=M, active_dims=[d]).double()
     # Half of each output by itself, half in common, as yet with no other output.
@@ -398,7 +400,7 @@ def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
     _, group, counts = train_X.unique(dim=0, return_inverse=True, return_counts=True)
     freedom, y = len(train_X) - len(counts), train_Y.squeeze(-1)
     spread = float(y.var()) if freedom > 0 else 0.0
-    if spread <= TINY**2:
+    if spread <= CONSTANT_STD**2:
         return None
     means = torch.zeros(len(counts)).to(y).index_add(0, group, y) / counts
     within = float((y - means[group]).square().sum())

@@ -226,7 +226,7 @@ class LearntKernel:
         # Not at the top: they bring SciPy, which only a fit needs.
         from botorch_lse.models.explanations import explained, fitted, varied
         from botorch_lse.models.fitted import (
-            TINY,
+            CONSTANT_STD,
             default_likelihood,
             largest_noise,
             n_replicates,
@@ -241,7 +241,7 @@ class LearntKernel:
             train_Yvar,
             likelihood=noise,
             covar_module=self._copy(),
-            outcome_transform=Standardize(1, min_stdv=TINY),
+            outcome_transform=Standardize(1, min_stdv=CONSTANT_STD),
         )
         if train_Yvar is not None:
             return varied(fitted(model)[1])

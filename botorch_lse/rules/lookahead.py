@@ -24,7 +24,6 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lookahead import (
-    TINY,
     AddedRemoval,
     AnticipatedRemoval,
     Effect,
@@ -35,7 +34,7 @@ from botorch_lse.functional.lookahead import (
     truncated_variance,
     volume_series,
 )
-from botorch_lse.functional.scores import TIE, best_ones, first_best
+from botorch_lse.functional.scores import TIE, TINY, best_ones, first_best
 from botorch_lse.functional.variance_reduction import single_gain
 from botorch_lse.goals.base import Comparison, Goal
 from botorch_lse.models import correlated

@@ -26,6 +26,10 @@ NONE_FOUND, ALL_ABOVE = "none found", "all above so far"
 side was found, which is not to say that there is none."""
 CONTENT = "content known"
 """Why a run ended once the share above the level was known well enough."""
+MAX_FAILURES = 3
+"""How often a row may fail before it is not asked for any more. One failure is often
+chance (a worker died), and asking again costs one trial; a row that failed three times
+in a row will most likely fail again, and others would wait for it for ever."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
 """What every answer says once something was abandoned."""
 EXCLUDED = "Rows were excluded: assumed to be so whatever their values."

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.functional.cells import Cells
+from botorch_lse.functional.scores import TINY
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 
 SAMPLES = 2_000
@@ -29,9 +30,7 @@ SURE = 6.0
 row."""
 RARE = 1e-6
 """The chance that draws would have let in a row that is left out before drawing."""
-TINY = 1e-300
-"""A deviation that is none, and by which one can divide."""
-JITTER = 1e-10
+FACTOR_JITTER = 1e-10
 """Added to the covariance of rows, as a share of the largest variance, so that it can
 be factorised; enlarged tenfold until it is enough."""
 RANK = 256
@@ -71,7 +70,7 @@ class LowRank:
         N, generator = len(variance), torch.Generator().manual_seed(0)
         most = min(RANK, N, posterior.memory_budget // (4 * 8 * N))
         factor, left, m = variance.new_zeros(N, most), variance.clone(), 0
-        jitter = JITTER * variance.max()
+        jitter = FACTOR_JITTER * variance.max()
         while m < most and bool((left > jitter).sum() >= min(PIVOTS, most - m)):
             size = min(PIVOTS, most - m)
             drawn = torch.where(left > jitter, left, 0.0)
@@ -147,7 +146,7 @@ def _root(covariance: Tensor) -> Tensor:
     r"""A factor of a covariance that may be singular."""
     largest = float(covariance.diagonal().max())
     one = torch.eye(len(covariance), dtype=covariance.dtype)
-    jitter = JITTER * largest
+    jitter = FACTOR_JITTER * largest
     while True:
         L, info = torch.linalg.cholesky_ex(covariance + jitter * one)
         if int(info) == 0:

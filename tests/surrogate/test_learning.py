@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_lse import Pool
 from botorch_lse.data.observations import Observations
-from botorch_lse.models.fitted import TINY, fit_single_task_gp, unfitted_prior
+from botorch_lse.models.fitted import CONSTANT_STD, fit_single_task_gp, unfitted_prior
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.surrogate.learning import OutputModel
 from botorch_lse.surrogate.outputs import spread_over
@@ -105,7 +105,7 @@ def test_the_default_model_is_that_of_botorch(single, known) -> None:
         y,
         yvar,
         input_transform=Normalize(3, bounds=POOL.bounds),
-        outcome_transform=Standardize(1, min_stdv=TINY),
+        outcome_transform=Standardize(1, min_stdv=CONSTANT_STD),
     )
     fit_gpytorch_mll(ExactMarginalLogLikelihood(theirs.likelihood, theirs))
     ours = fit_single_task_gp(X, y, yvar, POOL.bounds)

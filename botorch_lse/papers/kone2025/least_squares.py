@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from botorch_lse.confidence.anytime import OUTSIDE, RANK_TOLERANCE
 from botorch_lse.designs.basis import span_map
 
 
@@ -26,12 +27,6 @@ class LinearFit:
     mean: Tensor
     norms: Tensor
     noise_var: Tensor
-
-
-RANK_TOLERANCE = 1e-10
-"""Eigenvalues of the information below this, relative to the largest, count as zero."""
-OUTSIDE = 1e-6
-"""A row of which this share of the length is outside the data's span is unknown."""
 
 
 def span_least_squares(

@@ -51,7 +51,7 @@ from botorch_lse.surrogate.burn_in import BurnInData
 
 ALARM = 1e-3
 """The probability that one of the two tests of the noise ever gives a false alarm."""
-ROUNDING = 1e-9
+SUM_ROUNDING = 1e-9
 """Share of the sum of squares below which a difference of two sums is rounding."""
 
 
@@ -1054,7 +1054,7 @@ def noise_alarm(
     excess = residuals.abs().amax(dim=-1) - reach
     worst = int(excess.argmax())
     spread = sums.squares - (belief.theta * sums.moment).sum(dim=0)
-    spread = spread - ROUNDING * sums.squares
+    spread = spread - SUM_ROUNDING * sums.squares
     limit = n + 2 * math.sqrt(n * tests) + 2 * tests
     if float(excess[worst]) > math.sqrt(2 * (tests + math.log(2))):
         return (
