@@ -11,8 +11,12 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from opcode import opname
+from types import FrameType, ModuleType
 from typing import Any
+
+ROOMS = ("acquisition", "goals", "models", "papers", "rules", "strategies")
+"""The packages in which a name that another one has not is looked for."""
 
 
 def lazy_names(
@@ -45,18 +49,42 @@ def lazy_names(
         # Not `__path__` and the like, which Python asks of every package.
         if not name.startswith("__") and find_spec(f"{package}.{name}") is not None:
             return import_module(f"{package}.{name}")
-        from difflib import get_close_matches  # for a typing error only
-
-        near = get_close_matches(name, known(), 1)
-        raise AttributeError(
-            f"module {package!r} has no attribute {name!r}"
-            + (f". Did you mean {near[0]!r}?" if near else "")
-        )
+        raise _unknown(package, name, known(), sys._getframe(1))
 
     def known() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})
 
     return find, known
+
+
+def _unknown(package: str, name: str, known: list[str], asking: FrameType) -> Exception:
+    r"""The error for a name that a package has not, with the one that has it.
+
+    Args:
+        package: The package's name.
+        name: The name.
+        known: The names that it has.
+        asking: The frame that asks. ``from package import name`` replaces an
+            ``AttributeError`` by an error without its words, and no other one.
+    """
+    from difflib import get_close_matches  # for a typing error only
+
+    said = f"module {package!r} has no attribute {name!r}"
+    homes = [] if name.startswith("_") else _homes(name)
+    near = get_close_matches(name, known, 1)
+    if homes:
+        said += f". It is in {' and in '.join(map(repr, homes))}."
+    elif near:
+        said += f". Did you mean {near[0]!r}?"
+    is_import = opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM"
+    return ImportError(said) if is_import else AttributeError(said)
+
+
+def _homes(name: str) -> list[str]:
+    r"""The packages of this one that have a name in ``__all__``."""
+    root = __name__.partition(".")[0]
+    packages = (root, *(f"{root}.{room}" for room in ROOMS))
+    return [p for p in packages if name in import_module(p).__all__]
 
 
 class LazyModule(ModuleType):

@@ -16,7 +16,7 @@ from typing import get_type_hints
 import pytest
 
 import botorch_lse
-from botorch_lse import goals, models, rules, strategies
+from botorch_lse import acquisition, goals, models, rules, strategies
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = sys.stdlib_module_names
@@ -187,8 +187,29 @@ def test_a_typing_error_is_answered_with_the_nearest_name(
     said = f"'{package.__name__}' has no attribute '{typo}'. Did you mean '{near}'"
     with pytest.raises(AttributeError, match=said):
         getattr(package, typo)
-    with pytest.raises(ImportError, match=typo):
+    with pytest.raises(ImportError, match=said):
         exec(f"from {package.__name__} import {typo}", {})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "right"),
+    [
+        (rules, "qTruVaR", "'botorch_lse.acquisition'"),
+        (goals, "Ambiguity", "'botorch_lse.rules' and in 'botorch_lse.strategies'"),
+        (acquisition, "Ambiguity", "'botorch_lse.rules' and in"),
+        (botorch_lse, "Straddle", "'botorch_lse.acquisition' and in 'botorch_lse.ru"),
+        (strategies, "catoni_mean", "'botorch_lse.papers'"),
+    ],
+)
+def test_an_import_from_the_wrong_package_names_the_right_one(
+    wrong: ModuleType, name: str, right: str
+) -> None:
+    said = f"'{wrong.__name__}' has no attribute '{name}'. It is in {right}"
+    assert not hasattr(wrong, name)
+    with pytest.raises(AttributeError, match=said):
+        getattr(wrong, name)
+    with pytest.raises(ImportError, match=said):
+        exec(f"from {wrong.__name__} import {name}", {})
 
 
 @pytest.mark.parametrize(

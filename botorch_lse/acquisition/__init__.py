@@ -1,5 +1,6 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
+from botorch_lse._lazy import lazy_names
 from botorch_lse.acquisition.points import (
     ContourEntropy,
     ExpectedFeasibility,
@@ -45,3 +46,6 @@ __all__ = [
     "qTargetedIMSE",
     "qTruVaR",
 ]
+
+# All names are here; what is not is looked for in the other packages.
+__getattr__, __dir__ = lazy_names(__name__, {})

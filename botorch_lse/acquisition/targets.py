@@ -871,7 +871,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         return per_cost(value, X, self.cost).to(X)
 
 
-class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
+class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
     r"""What a q-batch is expected to take off a loss around a level, per cost.
 
     The loss of a target depends on how far its mean is from the level and on its
@@ -961,7 +961,7 @@ class LevelAcquisitionFunction(TargetAcquisitionFunction, ABC):
 
 
 @constructible
-class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""Reduction of the variances near a level (tIMSE), per cost of the q-batch.
 
     ``a(X) = sum_t w(t) r_X(t) / sum_x c(x)``, where ``r_X(t)`` is what the whole batch
@@ -995,7 +995,7 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
         Args:
             model, targets, threshold, cost, noise_var, X_pending, posterior_transform,
-                beta, epsilon: See ``LevelAcquisitionFunction``, as for the other
+                beta, epsilon: See ``LevelTargetAcquisitionFunction``, as for the other
                 errors.
             tau: How far around the level values matter, units of ``y``.
 
@@ -1020,7 +1020,7 @@ class qTargetedIMSE(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 
 @constructible
-class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+class qExpectedMisclassification(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""Expected reduction of the number of wrong sides (SUR), per cost of the q-batch.
 
     ``a(X) = sum_t [g(p(t)) - E g(p_X(t))] / sum_x c(x)``, where ``g(p) = p (1 - p)``,
@@ -1042,7 +1042,7 @@ class qExpectedMisclassification(LevelAcquisitionFunction):  # noqa: N801 (BoTor
 
 
 @constructible
-class qGlobalMI(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+class qGlobalMI(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""What the q-batch tells about the sides of the targets, in nats, per cost.
 
     ``a(X) = sum_t [H(p(t)) - E H(p_X(t))] / sum_x c(x)`` with the entropy ``H`` of a
@@ -1063,7 +1063,7 @@ class qGlobalMI(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 
 @constructible
-class qEAVC(LevelAcquisitionFunction):  # noqa: N801 (BoTorch's q)
+class qEAVC(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     r"""How far the q-batch is expected to move the number of targets above, per cost.
 
     ``a(X) = E abs(sum_t [p_X(t) - p(t)]) / sum_x c(x)`` with the probabilities of

@@ -158,7 +158,7 @@ def pareto_answer(
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class RivalComparison:
     r"""``B`` rows compared with ``L`` rivals in one output: ``g(row) - g(rival)``.
 
     Args:
@@ -174,7 +174,7 @@ class Comparison:
     sigma: Tensor
 
 
-Compare = Callable[[Tensor, Tensor], Iterable[Comparison]]
+Compare = Callable[[Tensor, Tensor], Iterable[RivalComparison]]
 """From rows and rivals to their comparison in each output."""
 
 
@@ -237,9 +237,9 @@ def judge(
 
 
 def _judged(
-    compared: Iterable[Comparison], epsilon: Tensor, own: Tensor
+    compared: Iterable[RivalComparison], epsilon: Tensor, own: Tensor
 ) -> tuple[Tensor, ...]:
-    found = list[Comparison]()
+    found = list[RivalComparison]()
     # One output after the other, and in place: passes over the pairs are what counts.
     for one, tolerance in zip(compared, epsilon.tolist(), strict=True):
         least = one.lower + tolerance if bool(epsilon.any()) else one.lower
@@ -490,12 +490,12 @@ class ParetoByDifferences(ParetoSet):
             for sign, p in zip(self.signs.tolist(), view.posteriors, strict=True)
         ]
 
-        def compare(rows: Tensor, rivals: Tensor) -> Iterator[Comparison]:
+        def compare(rows: Tensor, rivals: Tensor) -> Iterator[RivalComparison]:
             # The rivals are the same for each block of rows: those not rejected.
             for mean, variance in outputs:
                 apart = mean[rows].unsqueeze(-1) - mean[rivals]
                 sigma = variance(rows).sqrt_()
                 half = view.beta**0.5 * sigma
-                yield Comparison(apart - half, half.add_(apart), apart, sigma)
+                yield RivalComparison(apart - half, half.add_(apart), apart, sigma)
 
         return self.judged(found, view, compare)

@@ -11,7 +11,12 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import BELOW, Sides
 from botorch_lse.goals.base import View
-from botorch_lse.goals.pareto import Comparison, ParetoSet, ParetoSides, with_outputs
+from botorch_lse.goals.pareto import (
+    ParetoSet,
+    ParetoSides,
+    RivalComparison,
+    with_outputs,
+)
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.rules.base import Rule, ScoreRule, SelectionContext, Serves
@@ -72,9 +77,9 @@ class ParetoByRectangles(ParetoSet):
         columns = low, high, self.signs * estimate.mean, estimate.sigma
         outputs = list(zip(*(part.unbind(dim=-1) for part in columns), strict=True))
 
-        def compare(rows: Tensor, rivals: Tensor) -> Iterator[Comparison]:
+        def compare(rows: Tensor, rivals: Tensor) -> Iterator[RivalComparison]:
             for low, high, mean, sigma in outputs:
-                yield Comparison(
+                yield RivalComparison(
                     low[rows, None] - high[rivals],
                     high[rows, None] - low[rivals],
                     mean[rows, None] - mean[rivals],
