@@ -181,8 +181,7 @@ class GaussianAlgorithm(Algorithm):
         truth_value(self.needs_both_sides, "needs_both_sides")
         for output in self.model.outputs if self.model.burn_in is None else ():
             output.check()
-            if output.known_noise is not None:
-                output.check_noise(is_known=True)
+            output.check_noise()
         self._check_norm_bound()
         self.goal.check(len(self.items))
         check_labels(self.goal, self.items)

@@ -201,31 +201,20 @@ class OutputModel:
         told = self.history is not None and self.history.yvar is not None
         return self.known_noise is not None or told
 
-    def check_noise(self, is_known: bool) -> None:
-        r"""Complain where a fit would have values with and without a noise variance.
-
-        Args:
-            is_known: Whether new values have noise variances.
+    def check_noise(self) -> None:
+        r"""Complain where stated noise of new values would be lost on a fit.
 
         Raises:
-            ValueError: If history has them and new values do not, or the reverse.
+            ValueError: If the noise of new values is known beforehand, and that of
+                history is not.
         """
-        if self.history is None or self.fixed is not None:
+        if self.history is None or self.fixed is not None or self.known_noise is None:
             return
-        before = self._known_noise_of_history() is not None
-        if before == is_known:
-            return
-        known, remedy = "new measurements", "Give `History(X, y, yvar)`."
-        if before:
-            known = "`history`"
-            remedy = (
-                "Tell `Observations(rows, y, yvar)`, give the model `noise_std`, or "
-                "leave `yvar` out of the `History`."
+        if self._known_noise_of_history() is None:
+            raise ValueError(
+                "Expected the noise of all values to be known or of none, but that of "
+                "the new measurements alone is. Give `History(X, y, yvar)`."
             )
-        raise ValueError(
-            "Expected the noise of all values to be known or of none, but that of the "
-            f"{known} alone is. {remedy}"
-        )
 
     def allows_fit(self, own: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether a model can be learnt from the data at all.
@@ -303,7 +292,11 @@ class OutputModel:
             before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))
             values = torch.cat((self.history.y, values))
-            if before is not None and noise is not None:
+            # A fit knows the noise of all values or of none. Where that of some alone
+            # was told, one for all is learnt; each value then counts with its own.
+            if before is None or noise is None:
+                noise = None
+            else:
                 noise = torch.cat((before, noise))
         y, yvar = values.unsqueeze(-1), None
         if noise is not None:

@@ -262,9 +262,6 @@ class GaussianProcesses:
         r"""The observations with known noise variances, where none were given."""
         known = [output.known_noise for output in self.outputs]
         if observations.yvar is not None or any(v is None for v in known):
-            if self.burn_in is None:
-                for output in self.outputs:
-                    output.check_noise(observations.yvar is not None)
             return observations
         columns = [v for v in known if v is not None]
         if not self.layout.is_together:

@@ -656,8 +656,8 @@ class Maker:
         if name == "one typing error":
             H[0, 0] *= 100
         known = self.case["noise"] in ("told", "by row")
-        if self.case["noise"] in ("by row", "known") and self.rng.random() < 0.2:
-            known = not known  # which is refused, or harmless
+        if self.case["noise"] != "exact" and self.rng.random() < 0.2:
+            known = not known  # which a pool of known noise refuses
         yvar = max(std, 0.01) ** 2 if known else None
         return History(H, old if self.m > 1 else old[:, 0], yvar)
 

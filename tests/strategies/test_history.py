@@ -399,23 +399,33 @@ def test_no_row_is_measured_again_beyond_its_limit(batch_size) -> None:
             assert state.uses(8).max() <= 2
 
 
-def test_noise_that_is_known_of_old_values_alone_is_refused_before_it_costs() -> None:
-    match = "known or of none"
+def test_old_values_without_the_noise_of_a_pool_are_refused_before_it_costs() -> None:
     known, unknown = (before(9, "numbers", noise) for noise in ("told", "learnt"))
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match="known or of none"):
         with_old_values(unknown, "numbers", "by row", 1)
     with_old_values(known, "numbers", "by row", 1)  # the remedy
-    strategy = with_old_values(known, "numbers", "told", 1)
-    with pytest.raises(ValueError, match=match):
-        strategy.tell(strategy.init(), Observations([0], [1.0]))
-    strategy.tell(strategy.init(), Observations([0], [1.0], [0.01]))
-    for remedy in ({"history": unknown}, {"noise_std": 0.1}):
-        model = replace(strategy.model, **remedy)
-        other = replace(strategy, model=model)
-        assert len(other.tell(other.init(), Observations([0], [1.0])).history) == 1
-    strategy = with_old_values(unknown, "numbers", "learnt", 1)
-    with pytest.raises(ValueError, match=match):
-        strategy.tell(strategy.init(), Observations([0], [1.0], [0.01]))
+
+
+@pytest.mark.parametrize("is_old_known", [True, False])
+def test_noise_may_be_told_of_old_or_of_new_values_alone(is_old_known: bool) -> None:
+    past = before(9, "numbers", "told" if is_old_known else "learnt")
+    strategy = with_old_values(past, "numbers", "learnt", 16)
+    rows, y = strategy.ask(strategy.init()).order, torch.linspace(-1, 1, 16).double()
+    yvar = None if is_old_known else 0.02 + 0.001 * torch.arange(16).double()
+    state = strategy.replay(Observations(rows, y, yvar=yvar))
+    assert state.belief.fits.is_informed
+    (posterior,) = state.belief.fits.posteriors
+    # One noise is learnt of all, and each value counts with its own where it was told.
+    prior = posterior.prior.before
+    old = past.yvar if is_old_known else prior.noise_var.expand(len(past.y))
+    new = prior.noise_var.expand(16) if is_old_known else yvar
+    F = prior.features(torch.cat((past.X, strategy.pool.X[rows])))
+    G = prior.features(strategy.pool.X)
+    K = prior.covariance(F, F) + torch.diag(torch.cat((old, new)))
+    C = prior.covariance(F, G)
+    values = torch.cat((past.y, y)) - prior.mean(F)
+    mean = prior.mean(G) + C.mT @ torch.linalg.solve(K, values)
+    assert torch.allclose(posterior.mean, mean, rtol=1e-6, atol=1e-8)
 
 
 # --- knowing more decides more --------------------------------------------------------
