@@ -131,6 +131,12 @@ def understood(run: Run) -> str:
         n = _counted(len(table.lines), "line")
         lines.append(f"{table.name}: {n}; {between} between cells{style}.")
         lines += [f"  {said}" for said in candidates.described()]
+        if table.doubt:
+            lines.append(
+                "If these names look wrong, the file was saved in another code page: "
+                f"delete {found.path.name} and {found.out}, and call again with its "
+                "encoding, as in --encoding gbk."
+            )
     elif unused := candidates.unused:
         lines.append(
             f"Not used of {table.name}: {', '.join(unused)}. To use one, name it in "

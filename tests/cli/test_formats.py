@@ -370,6 +370,18 @@ def test_a_code_page_that_is_not_told_is_asked_for(lab: Lab) -> None:
     assert "expected text in UTF-8, but it holds something else. If it was" in said
 
 
+def test_names_that_were_guessed_are_asked_about_at_once(lab: Lab) -> None:
+    lab.write("candidates.csv", "\u6e29\u5ea6,name\n1,n1\n4,n2\n", "gbk")
+    call = "next candidates.csv --above 7 --column y --key name --batch 2"
+    asked = "delete botorch-lse.toml and sheet.csv, and call again with its encoding, "
+    assert f"{asked}as in --encoding gbk." in lab.call(call)
+    for name in ("botorch-lse.toml", "sheet.csv"):
+        (lab.folder / name).unlink()
+    said = lab.call(f"{call} --encoding gbk")
+    assert "  \u6e29\u5ea6: numbers 1 to 4\n" in said
+    assert asked not in said
+
+
 def test_nothing_is_taken_off_letters_of_a_guessed_encoding(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     cell = "\u00e0"  # ends in what would be a blank of another encoding
