@@ -70,16 +70,19 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
     )
 
 
-def calls_on(words: int, n: int) -> list[tuple[float, int]]:
+def calls_on(
+    words: int, n: int, calls: Sequence[str] = CALLS
+) -> list[tuple[float, int]]:
     r"""Seconds and peak bytes of each call on a table; nan and 0 where it failed.
 
     Args:
         words: Columns of words.
         n: Rows.
+        calls: One after the other, in the same folder.
     """
     with TemporaryDirectory() as folder:
         write_files(Path(folder), words, n)
-        return [cost_of(call, Path(folder)) for call in CALLS]
+        return [cost_of(call, Path(folder)) for call in calls]
 
 
 def write_files(folder: Path, words: int, n: int) -> None:

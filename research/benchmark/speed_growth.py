@@ -1,5 +1,6 @@
 r"""How everything that the package exports grows with the rows of its pool.
 
+Of some rules also how they grow with outputs, inputs, batches, values and rounds.
 Each name of ``PACKAGES`` is either one line of ``works`` or stands in ``NO_WORK`` with
 the reason; a test misses a new one.
 """
@@ -12,30 +13,58 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchError
+from botorch.models import SingleTaskGP
+from botorch.models.model_list_gp_regression import ModelListGP
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 from tqdm import tqdm
 
-from botorch_lse import estimators, models, papers, plotting, strategies
+from botorch_lse import (
+    acquisition,
+    designs,
+    estimators,
+    models,
+    papers,
+    plotting,
+    strategies,
+)
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.models import GPPrior
+from research.benchmark import speed_calls
 from research.benchmark.registry import Options, entry
 from research.benchmark.speed import MIB, memory_since, one_thread, peak_memory
 from research.benchmark.speed_ax import silence_ax
-from research.benchmark.speed_calls import CALLS, calls_on
+from research.benchmark.speed_calls import calls_on
 from research.papers.problems import matern_prior
 from research.report import Report, Table
 
-PACKAGES = (strategies, papers, models, estimators, plotting)
+PACKAGES = (strategies, papers, models, estimators, plotting, acquisition, designs)
+"""Those that need no extra; ``botorch_lse.ax`` is looked at where Ax is installed."""
 SIZES, QUICK_SIZES = (3_000, 10_000, 30_000, 100_000), (1_000, 3_000)
+AXES: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "rows": (QUICK_SIZES, SIZES),
+    "outputs": ((2, 4), (1, 2, 4, 8)),
+    "inputs": ((2, 20), (2, 5, 20, 100)),
+    "batch": ((10, 100), (1, 10, 100, 500)),
+    "values": ((100, 500), (100, 500, 2_000)),
+    "rounds": ((10, 30), (10, 30, 100)),
+}
+"""What grows, with the sizes of a quick run and of a whole one."""
+CALLS = (*speed_calls.CALLS, "simulate")
+AXIS_ROWS = 1_000
+"""Rows of the pool where something else grows."""
+TARGETS = 200
 MEMORY = 6 * 2**30
 """Bytes that a process may take, the libraries among them."""
 LONGEST = 60.0
@@ -55,20 +84,22 @@ class Feature:
     r"""One thing that is measured.
 
     Args:
-        prepare: From a number of rows to the work that is measured.
+        prepare: From a size to the work that is measured.
         power: The exponent of its seconds that is claimed.
+        axis: What the size is, of ``AXES``.
     """
 
     prepare: Callable[[int], Work]
     power: float = 1.0
+    axis: str = "rows"
 
 
 # --- problems -------------------------------------------------------------------------
 
 
-def inputs(n: int) -> Tensor:
-    r"""``n x 3`` numbers."""
-    return torch.rand(n, 3, generator=torch.Generator().manual_seed(0)).double()
+def inputs(n: int, d: int = 3) -> Tensor:
+    r"""``n x d`` numbers."""
+    return torch.rand(n, d, generator=torch.Generator().manual_seed(0)).double()
 
 
 def values(X: Tensor, m: int) -> Tensor:
@@ -79,9 +110,9 @@ def values(X: Tensor, m: int) -> Tensor:
     return y if m > 1 else y[:, 0]
 
 
-def told(X: Tensor, m: int = 1) -> Observations:
-    r"""Results of some rows."""
-    at = torch.arange(TOLD) * (len(X) // TOLD)
+def told(X: Tensor, m: int = 1, many: int = TOLD) -> Observations:
+    r"""Results of some rows, of each more than once where there are not enough."""
+    at = torch.arange(many) * max(1, len(X) // many) % len(X)
     return Observations(at, values(X[at], m))
 
 
@@ -168,8 +199,16 @@ def of_rows(function: Callable[[Tensor], Any], power: float = 1.0) -> Feature:
     return Feature(prepare, power)
 
 
-def answered(function: Callable[[Any, Any, Tensor], Any], m: int = 1) -> Feature:
-    r"""Of a strategy and its state after some results."""
+def answered(
+    function: Callable[[Any, Any, Tensor], Any], m: int = 1, *, draws: bool = False
+) -> Feature:
+    r"""Something made of a strategy and its state after some results.
+
+    Args:
+        function: Makes it of strategy, state and inputs.
+        m: The number of outputs.
+        draws: Whether it is a picture, which shows rows and compares no pairs.
+    """
 
     def prepare(n: int) -> Work:
         X = inputs(n)
@@ -185,7 +224,7 @@ def answered(function: Callable[[Any, Any, Tensor], Any], m: int = 1) -> Feature
         state = strategy.tell(strategy.init(0), told(X, m))
         return lambda: function(strategy, state, X)
 
-    return Feature(prepare, 2.0 if m > 1 else 1.0)
+    return Feature(prepare, 2.0 if m > 1 and not draws else 1.0)
 
 
 def processed(kernel: Any) -> Feature:
@@ -201,10 +240,69 @@ def processed(kernel: Any) -> Feature:
     return Feature(prepare)
 
 
-def in_ax(n: int) -> Work:
-    r"""Trials asked and completed, and all cards."""
+def drawn(function: Callable[..., Any], *makes: Callable[..., Any]) -> Feature:
+    r"""A picture of a strategy and its state, the library for it loaded before.
 
-    def work() -> Any:
+    Args:
+        function: What draws.
+        makes: From strategy, state and inputs to each of its arguments.
+    """
+    m = 2 if "pareto" in function.__name__ else 1
+    seen = answered(
+        lambda *all: function(*[make(*all) for make in makes]), m, draws=True
+    )
+
+    def prepare(n: int) -> Work:
+        seen.prepare(TOLD)()
+        return seen.prepare(n)
+
+    return Feature(prepare, seen.power)
+
+
+def scored(
+    cls: Any, power: float = 1.0, many: int = TARGETS, **options: Any
+) -> Feature:
+    r"""An acquisition function at every row as a batch of one.
+
+    Args:
+        cls: The class.
+        power: The exponent that is claimed.
+        many: How many targets, where it has some.
+        options: Its arguments but for the model and the targets.
+    """
+
+    def prepare(n: int) -> Work:
+        X, data = inputs(n), told(inputs(TOLD), 2)
+        at = inputs(TOLD)
+        fitted = [
+            SingleTaskGP(at, data.y[:, [k]], NOISE_VAR[: len(at)]) for k in (0, 1)
+        ]
+        model = ModelListGP(*fitted) if cls is acquisition.qGEGE else fitted[0]
+        given = dict(options)
+        if "targets" in signature(cls).parameters:
+            given |= {"targets": X[:many], "noise_var": NOISE**2}
+        criterion = cls(model.eval(), **given)
+
+        def work() -> Any:
+            with torch.no_grad():
+                return criterion(X.unsqueeze(1))
+
+        return work
+
+    return Feature(prepare, power)
+
+
+NOISE_VAR = torch.full((TOLD, 1), NOISE**2, dtype=torch.float64)
+
+
+def in_ax(call: Callable[[Any], Any]) -> Feature:
+    r"""A call on a client of Ax, beside trials that are asked and completed.
+
+    Args:
+        call: What is done with the client afterwards.
+    """
+
+    def prepare(n: int) -> Work:
         silence_ax()
         from ax.api.client import Client
 
@@ -214,15 +312,131 @@ def in_ax(n: int) -> Work:
         strategy = strategies.LSEStrategy(
             Pool(X), LEVEL, model=RBFKernel().double(), noise_std=NOISE, batch_size=4
         )
-        client = Client()
-        client.configure_experiment(parameters=pool_parameters(strategy.pool))
-        client.configure_optimization(objective="y")
-        client.set_generation_strategy(level_set_generation_strategy(strategy))
-        for trial in client.get_next_trials(4):
-            client.complete_trial(trial, {"y": (0.1 * trial, NOISE)})
-        return client.compute_analyses(display=False)
+
+        def work() -> Any:
+            client = Client()
+            client.configure_experiment(
+                parameters=pool_parameters(strategy.pool), name="growth"
+            )
+            client.configure_optimization(objective="y")
+            client.set_generation_strategy(level_set_generation_strategy(strategy))
+            for trial in client.get_next_trials(4):
+                client.complete_trial(trial, {"y": (0.1 * trial, NOISE)})
+            return call(client)
+
+        return work
+
+    return Feature(prepare)
+
+
+def ax_works() -> dict[str, Feature]:
+    r"""What is measured of ``botorch_lse.ax``."""
+
+    def ours() -> Any:
+        from botorch_lse import ax
+
+        return ax
+
+    def saved(client: Any) -> None:
+        with TemporaryDirectory() as folder:
+            ours().save_client(client, Path(folder, "run.json"))
+
+    def measured(parameters: Any) -> tuple[float, float]:
+        return 0.1, NOISE
+
+    def grid(n: int) -> Work:
+        from ax.api.configs import RangeParameterConfig
+
+        ranges = [
+            RangeParameterConfig(name=name, parameter_type="float", bounds=(0.0, 1.0))
+            for name in "ab"
+        ]
+        return lambda: ours().grid_pool(ranges, points={"a": n // 10, "b": 10})
+
+    return {
+        "level_set_generation_strategy": in_ax(lambda client: client.summarize()),
+        "LevelSetOverview": in_ax(lambda c: c.compute_analyses(display=False)),
+        "level_set": in_ax(lambda client: ours().level_set(client)),
+        "level_set_content": in_ax(lambda client: ours().level_set_content(client)),
+        "exclude_rows": in_ax(lambda client: ours().exclude_rows(client, [1, 2])),
+        "save_client": in_ax(saved),
+        "run_experiment": in_ax(
+            lambda client: ours().run_experiment(client, measured, max_trials=8)
+        ),
+        "grid_pool": Feature(grid),
+    }
+
+
+# --- what else grows ------------------------------------------------------------------
+
+
+def run_of(
+    rule: Any,
+    outputs: int = 1,
+    inputs_: int = 3,
+    batch: int = 4,
+    values_: int = TOLD,
+    rounds: int = 1,
+) -> Work:
+    r"""Results told, rounds asked and told, and the answer.
+
+    Args:
+        rule: Chooses the rows.
+        outputs: Levels, one on each of so many outputs.
+        inputs_: Columns of the pool.
+        batch: Rows of a round.
+        values_: Results that are told at first.
+        rounds: How many rounds.
+    """
+    X = inputs(AXIS_ROWS, inputs_)
+    levels = tuple(strategies.Above(LEVEL, output=k) for k in range(outputs))
+    goal = strategies.And(levels) if outputs > 1 else strategies.Above(LEVEL)
+    # The same distances in units of the lengthscale, whatever the number of inputs.
+    lengthscale = 0.3 * (inputs_ / 3) ** 0.5
+    process = strategies.GaussianProcess(
+        matern_prior((lengthscale,) * inputs_), noise_std=NOISE
+    )
+
+    def work() -> Any:
+        strategy = strategies.Strategy(
+            Pool(X), goal, model=process, rule=rule, batch_size=batch
+        )
+        # What comes first is a round of its own, and no part of the first batch.
+        whole = replace(strategy, batch_size=values_)
+        state = whole.tell(whole.init(0), told(X, outputs, values_))
+        for _ in range(rounds):
+            if state.is_done:
+                break
+            asked = strategy.ask(state)
+            state = strategy.tell(state, asked.observe(values(X[asked.order], outputs)))
+        return state, state.classification.undecided
 
     return work
+
+
+def axis_works() -> dict[str, Feature]:
+    r"""A rule of each kind, by what grows: a score, a look-ahead and a design."""
+    S = strategies
+    rules = S.Straddle(), S.ExpectedMisclassification(), S.OptimalDesign()
+    claimed = {
+        "outputs": 1.0,
+        "inputs": 1.0,
+        "batch": 2.0,
+        "values": 2.0,
+        "rounds": 2.0,
+    }
+    named = {"inputs": "inputs_", "values": "values_"}
+    return {
+        f"{type(rule).__name__}, {axis}": Feature(
+            partial(_sized, rule, named.get(axis, axis)), power, axis
+        )
+        for axis, power in claimed.items()
+        for rule in rules
+    }
+
+
+def _sized(rule: Any, axis: str, size: int) -> Work:
+    return run_of(rule, **{axis: size})
 
 
 # --- what is exported -----------------------------------------------------------------
@@ -349,7 +563,57 @@ def works() -> dict[str, Feature]:
             m=2,
         ),
         "a forecast": answered(lambda s, state, X: state.forecast()),
-        "Ax: trials and all cards": Feature(in_ax),
+    }
+    return found | pictures() | criteria() | ax_works() | axis_works()
+
+
+def pictures() -> dict[str, Feature]:
+    r"""What draws, in both libraries."""
+    F = plotting
+
+    def answer(strategy: Any, state: Any, X: Tensor) -> Any:
+        return state.classification
+
+    frames: dict[str, Callable[[Any, Any, Tensor], Any]] = {
+        "batches": lambda s, state, X: F.batches_frame(s.pool, state.observations),
+        "progress": lambda s, state, X: F.progress_frame([state]),
+        "slices": lambda s, state, X: F.slices_frame(state.classification),
+        "calibration": lambda s, state, X: state.calibration(),
+        "pareto_set": lambda s, state, X: F.pareto_frame(
+            state.classification, state.belief.sides.estimate
+        ),
+        "level_set": answer,
+    }
+    return {
+        name: drawn(getattr(F, name), make)
+        for about, make in frames.items()
+        for name in (f"plot_{about}", f"{about}_figure")
+    }
+
+
+def criteria() -> dict[str, Feature]:
+    r"""The acquisition functions, by their names; a rule's name has another line."""
+    A = acquisition
+    level: dict[str, Any] = {"threshold": LEVEL}
+    omega: dict[str, Any] = {"omega": 0.6}
+    found = {
+        cls.__name__: scored(cls, **level)
+        for cls in (A.qEAVC, A.qExpectedMisclassification, A.qGlobalMI, A.qTargetedIMSE)
+    }
+    found |= {
+        cls.__name__: scored(cls)
+        for cls in (A.qGEGE, A.qHRAGE, A.qMELK, A.qNegMaxPosteriorVariance, A.qTruVaR)
+    }
+    found["qMILK"] = scored(A.qMILK, many=TARGETS // 4, **omega)
+    found["ImplicitStraddle"] = scored(
+        A.ImplicitStraddle, pool=inputs(TARGETS), **omega
+    )
+    found["LSEAmbiguity"] = scored(A.LSEAmbiguity, **level)
+    found |= {cls.__name__: scored(cls) for cls in (A.LSEWidth, A.MaxVariance)}
+    both = A.ContourEntropy, A.ExpectedFeasibility, A.RanjanImprovement, A.Straddle
+    found |= {
+        f"acquisition.{cls.__name__}": scored(cls, **level)
+        for cls in (*both, A.UFunction)
     }
     return found
 
@@ -391,11 +655,22 @@ NO_WORK: Mapping[str, str] = {
         "fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp fit_single_task_gp",
     ),
     "GramKernel": "is given covariances of all rows",
-    **{
-        name: "draws what the frame of its name holds"
-        for name in plotting.__all__
-        if not name.endswith("_frame")
-    },
+    **because(
+        "measured by `speed design`",
+        "certify exchange_design optimal_design round_design",
+    ),
+    **because("a record or a warning", "Certificate Design DesignWarning POOL_INDEX"),
+    **because(
+        "a card or a stop of `LevelSetOverview`",
+        "BatchAnalysis CalibrationAnalysis IntervalAnalysis LevelSetAnalysis "
+        "ParetoAnalysis ProbabilityAnalysis ProgressAnalysis SliceAnalysis "
+        "LevelSetGlobalStoppingStrategy LevelSetNode pool_parameters",
+    ),
+    **because(
+        "grows with trials and not with rows",
+        "CostMetric ModelAnalysis acquisition_generator_spec allow "
+        "goal_from_constraints model_space record_costs trial_cost",
+    ),
 }
 """Why a name has no line in ``works``."""
 
@@ -457,10 +732,10 @@ def alone(name: str, n: int) -> Taken:
 @entry("speed", "growth", "how all that is exported grows with the rows of its pool")
 def speed_growth(options: Options) -> Report:
     r"""Seconds, memory and exponents; it fails where one is above what is claimed."""
-    sizes = QUICK_SIZES if options.quick else SIZES
-    rows, failed, data = [], list[str](), dict[str, Any]()
+    failed, data = list[str](), dict[str, Any]()
+    tables: dict[str, list[tuple[str, ...]]] = {axis: [] for axis in AXES}
     for name, feature in tqdm(works().items(), desc="speed growth", disable=None):
-        found = list[Taken]()
+        found, sizes = list[Taken](), sizes_of(feature.axis, options)
         for n in sizes:
             found.append(alone(name, n))
             if found[-1].said or found[-1].seconds > LONGEST:
@@ -468,33 +743,59 @@ def speed_growth(options: Options) -> Report:
         power = exponent(sizes, found)
         failed += failures(name, feature, power, found)
         data[name] = [
-            {"rows": n, **vars(t)} for n, t in zip(sizes, found, strict=False)
+            {feature.axis: n, **vars(t)} for n, t in zip(sizes, found, strict=False)
         ]
         cells = [shown(one) for one in found] + [""] * (len(sizes) - len(found))
-        rows.append((name, *cells, f"{power:.2f}", f"{feature.power:g}"))
-    calls = {n: calls_on(1, n) for n in sizes}
+        row = (name, *cells, f"{power:.2f}", f"{feature.power:g}")
+        tables[feature.axis].append(row)
+    sizes = sizes_of("rows", options)
+    calls = {n: calls_on(1, n, CALLS) for n in sizes}
     for i, call in enumerate(CALLS):
         found = [Taken(*calls[n][i]) for n in sizes]
         if not all(math.isfinite(one.seconds) for one in found):
             failed.append(f"`botorch-lse {call}` failed.")
         cells = [shown(one) for one in found]
-        rows.append((f"`botorch-lse {call.split()[0]}`", *cells, "", ""))
-    columns = ("what", *(f"{n:,} rows" for n in sizes), "exponent", "claimed")
+        tables["rows"].append((f"`botorch-lse {call.split()[0]}`", *cells, "", ""))
     notes = [
         f"Each in a process of its own with at most {MEMORY / 2**30:g} GiB: {TOLD} "
         "results told to a strategy on three inputs, a batch of 4 asked and told, and "
         "the answer; of algorithms that say how long their rounds are, the first. "
-        "Processor seconds, and memory above that of the libraries. Calls of the "
-        "command line: whole processes on a table with a column of words.",
+        f"Acquisition functions: at every row, with {TARGETS} targets. Ax: a client, "
+        "four trials, and the call. Processor seconds, and memory above that of the "
+        "libraries. Calls of the command line: whole processes on a table with a "
+        "column of words.",
         f"Exponent: of the seconds, between the last two sizes; where they exceed "
         f"{LEAST:g} s it may be {SLACK:g} above what is claimed. 2: {PAIRS}, or "
         "candidates with targets. After "
         f"{LONGEST:g} s nothing larger is tried.",
+        f"Where something else grows the pool has {AXIS_ROWS:,} rows.",
     ]
-    table = Table("Growth with the rows", columns, rows)
+    shown_tables = [
+        Table(
+            f"Growth with the {axis}",
+            ("what", *(f"{n:,}" for n in sizes_of(axis, options)), *LAST_COLUMNS),
+            rows,
+        )
+        for axis, rows in tables.items()
+        if rows
+    ]
     return Report(
-        "speed growth", notes, [table], failed, {"growth": data}, failed=bool(failed)
+        "speed growth",
+        notes,
+        shown_tables,
+        failed,
+        {"growth": data},
+        failed=bool(failed),
     )
+
+
+LAST_COLUMNS = "exponent", "claimed"
+
+
+def sizes_of(axis: str, options: Options) -> tuple[int, ...]:
+    r"""The sizes that are measured."""
+    quick, whole = AXES[axis]
+    return quick if options.quick else whole
 
 
 def exponent(sizes: tuple[int, ...], found: list[Taken]) -> float:

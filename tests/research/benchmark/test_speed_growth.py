@@ -6,15 +6,18 @@ import math
 
 import pytest
 
+from botorch_lse import acquisition, strategies
 from botorch_lse.benchmark import main
 from research.benchmark import speed_growth
 from research.benchmark.speed_growth import (
+    AXES,
     LEAST,
     NO_WORK,
     PACKAGES,
     QUICK_SIZES,
     Feature,
     Taken,
+    ax_works,
     exponent,
     taken,
     works,
@@ -24,17 +27,22 @@ NAMES = list(works())
 
 
 def test_every_exported_name_is_measured_or_has_a_reason() -> None:
-    exported = {name for package in PACKAGES for name in package.__all__}
+    ours = pytest.importorskip("botorch_lse.ax")
+    exported = {name for package in (*PACKAGES, ours) for name in package.__all__}
     assert exported == (exported & set(NAMES)) | set(NO_WORK)
     assert not set(NAMES) & set(NO_WORK)
+    # A rule and an acquisition function may have one name.
+    twice = set(acquisition.__all__) & set(strategies.__all__)
+    assert {f"acquisition.{name}" for name in twice} <= set(NAMES)
 
 
 @pytest.mark.some(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_work_is_done_on_a_small_pool(name: str) -> None:
-    if name.startswith("Ax"):
+    if name in ax_works():
         pytest.importorskip("ax")
-    one = taken(name, 130)
+    axis = works()[name].axis
+    one = taken(name, 130 if axis == "rows" else AXES[axis][1][0])
     assert not one.said
     assert one.seconds > 0
 
@@ -67,7 +75,7 @@ def test_growth_beyond_the_claim_and_raw_errors_fail(
 
     monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(made_up)})
     monkeypatch.setattr(speed_growth, "alone", made_up)
-    monkeypatch.setattr(speed_growth, "calls_on", lambda words, n: [(1.0, 0)] * 2)
+    monkeypatch.setattr(speed_growth, "calls_on", lambda *of: [(1.0, 0)] * 3)
     assert main(["speed", "growth", "--quick"]) == status
     assert ("one: " in capsys.readouterr().out) == bool(status)
 
