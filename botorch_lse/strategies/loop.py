@@ -447,9 +447,8 @@ class Strategy(ABC):
         told, places = 0, torch.arange(len(observations))
         while told < len(observations):
             one = observations.select(places[told : told + 1])
-            if not self.algorithm.needs_its_rows and (
-                self.algorithm.size_is_open
-                or not bool(matching(one.indices, self._unfilled(state)).any())
+            if not self.algorithm.needs_its_rows and not bool(
+                matching(one.indices, self._unfilled(state)).any()
             ):
                 break
             state, told = self.tell(state, one), told + 1
