@@ -28,6 +28,7 @@ from botorch_lse.strategies import LSEStrategy
 from research.benchmark.engines import ENGINES, executor_on
 
 from . import far
+from .test_workers import check_ctrl_c
 from .worlds import same_state, state_of
 
 STRATEGY = LSEStrategy(
@@ -143,6 +144,13 @@ def test_on_ray_a_call_that_hangs_fails_as_on_error_says(cluster, tmp_path):
     with pytest.raises(TimeoutError, match="longer than `timeout`"):
         run_experiment(made, evaluate, executor=cluster(), timeout=0.5)
     assert cluster(num_cpus=2).submit(far.square, 3).result(60) == 9  # both are free
+
+
+@engine
+@pytest.mark.parametrize("to", [os.kill, os.killpg])
+def test_a_script_on_ray_ends_soon_after_ctrl_c(to, tmp_path):
+    pytest.importorskip("ray", reason="needs the extra `engines`")
+    check_ctrl_c("ray", "were cancelled", to, tmp_path)
 
 
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up

@@ -19,7 +19,8 @@ fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processe
 
 @fork
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
-@pytest.mark.parametrize("number", [3, 4, 7])  # two tables, and a run of Ax
+@pytest.mark.parametrize("number", [1, 3, 4, 6, 8, 10])
+# A damaged file, a table, a full disk, a table, a run of Ax, a file saved meanwhile.
 def test_some_kills_lose_nothing(number: int) -> None:
     found = kills.play(0, number)
     assert not found.startswith("FAILED"), found

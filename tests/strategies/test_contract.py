@@ -91,7 +91,9 @@ def test_replay_in_mid_round_gives_the_same_remaining_batch(case: StrategyCase) 
 
 @pytest.mark.some(4)
 @every
-def test_replay_without_labels_takes_each_as_a_round(case: StrategyCase) -> None:
+def test_replay_without_labels_takes_what_was_planned_for_its_rounds(
+    case: StrategyCase,
+) -> None:
     strategy = make(case)
     state = run(strategy, 4)[-1]
     bare = Observations(state.history.indices, state.history.y)
