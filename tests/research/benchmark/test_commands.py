@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from botorch_lse.rules import lookahead
 from research.benchmark import (
     guarantee_lse,
     speed_lookahead,
@@ -11,6 +12,7 @@ from research.benchmark import (
     speed_path,
     speed_rows,
     speed_run,
+    speed_shortlist,
     speed_threads,
 )
 from research.benchmark.__main__ import main
@@ -131,6 +133,18 @@ def test_look_ahead_rules_are_timed_in_turns() -> None:
     assert peak >= 0
     assert list(seconds) == list(speed_lookahead.decisions())
     assert all(took >= 0 for took in seconds.values())
+
+
+@pytest.mark.parametrize("name", ["TruncatedVariance", "TargetedVariance, A & B"])
+def test_a_shortlist_is_compared_with_the_scores_of_all_rows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookahead, "ALL_PAIRS", 0)
+    before = lookahead.ALL_PAIRS
+    found = speed_shortlist.decision(name, 300, 2, 0)
+    assert before == lookahead.ALL_PAIRS  # it was set for the comparison alone
+    assert 0 < found.ratio <= 1
+    assert found.is_best == (found.ratio > 1 - 1e-9)
 
 
 def test_a_device_that_is_not_there_is_refused(
