@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from botorch_lse._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from botorch_lse.goals.base import Comparison, Goal, Targets, View
+    from botorch_lse.goals.base import Comparison, Goal, Intervals, Targets
     from botorch_lse.goals.extremes import (
         Maximiser,
         MaximiserByPairs,
@@ -28,7 +28,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "Comparison Goal Targets View",
+            "base": "Comparison Goal Targets Intervals",
             "extremes": "Maximiser MaximiserByPairs ShareOfMax ShareOfMaxByPairs",
             "pareto": "ParetoByDifferences ParetoEstimate ParetoSet",
             "regions": "Above And Below Between Levels Not Or Region",
@@ -42,6 +42,7 @@ __all__ = [
     "Between",
     "Comparison",
     "Goal",
+    "Intervals",
     "Levels",
     "Maximiser",
     "MaximiserByPairs",
@@ -54,5 +55,4 @@ __all__ = [
     "ShareOfMax",
     "ShareOfMaxByPairs",
     "Targets",
-    "View",
 ]

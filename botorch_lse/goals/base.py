@@ -29,7 +29,7 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class Intervals:
     r"""What a goal may read: what is believed about the items after an interval.
 
     Args:
@@ -159,7 +159,7 @@ class Goal(ABC):
         r"""The sides before any interval: every item is undecided."""
         return Sides.start(n_items)
 
-    def before_data(self, sides: Sides, view: View) -> Sides:
+    def before_data(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides before any data if the prior must not decide anything.
 
         A goal may fill in estimates by the prior here.
@@ -167,19 +167,19 @@ class Goal(ABC):
         return sides
 
     @abstractmethod
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after one more interval.
 
         Args:
             sides: The sides before.
-            view: What is believed after the interval.
+            seen: What is believed after the interval.
         """
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
         r"""The sides with ``contradicted`` items (``T`` bools) undecided again."""
         return sides.reopened(contradicted)
 
-    def against(self, sides: Sides, view: View) -> Tensor:
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""``T`` bools: whether an item's side disagrees with its own region."""
         return torch.zeros_like(sides.candidates)
 
@@ -208,15 +208,15 @@ class Goal(ABC):
         """
         return None
 
-    def comparisons(self, view: View) -> tuple[Comparison, ...]:
+    def comparisons(self, seen: Intervals) -> tuple[Comparison, ...]:
         r"""The outputs and levels on which sides hang; none where there is no level.
 
         Args:
-            view: What is believed.
+            seen: What is believed.
         """
         if self.directions is not None:
             return ()
-        return (Comparison(0, self.level(view.posterior.mean)),)
+        return (Comparison(0, self.level(seen.posterior.mean)),)
 
     def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
         r"""The probability that each row is not on the side of its mean.
@@ -276,29 +276,29 @@ class Goal(ABC):
             return torch.zeros_like(lower, dtype=torch.bool)
         return (lower >= level) | (upper <= level)
 
-    def depends_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+    def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
         r"""``T`` bools: what would be open if some intervals said nothing.
 
         Args:
-            view: What is believed.
+            seen: What is believed.
             unsure: For each output ``T`` bools: the intervals that count as endless.
         """
         return unsure[0]
 
-    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
         r"""The answer as a record.
 
         Args:
             sides: The side of each item.
-            view: What is believed.
+            seen: What is believed.
             claim: The sentence about the confidence.
         """
-        own = view.regions
+        own = seen.regions
         claim = with_contradictions(claim, own.contradicted)
-        within = self.within(sides, view)
+        within = self.within(sides, seen)
         return from_sides(sides.side, own, self.level(own.mean), claim, within)
 
-    def within(self, sides: Sides, view: View) -> Tensor | None:
+    def within(self, sides: Sides, seen: Intervals) -> Tensor | None:
         r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
         return None
 
@@ -328,11 +328,11 @@ class Goal(ABC):
         """
         return Targets(rows[sides.candidates])
 
-    def gaps(self, sides: Sides, view: View) -> Targets:
+    def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""``targets``, weighted by one over the squared gaps that are expected."""
-        targets = self.targets(sides, view.rows)
-        distances = self.distances(view.regions.mean, view.points)[sides.candidates]
-        variance = view.posterior.variance[targets.rows]
+        targets = self.targets(sides, seen.rows)
+        distances = self.distances(seen.regions.mean, seen.points)[sides.candidates]
+        variance = seen.posterior.variance[targets.rows]
         gaps = squared_gaps(distances, variance, self.epsilon)
         return replace(targets, weights=1 / gaps)
 

@@ -20,7 +20,7 @@ from botorch_lse.confidence.classify import (
     may_be_on_either,
     ratio,
 )
-from botorch_lse.goals.base import Goal, Targets, View
+from botorch_lse.goals.base import Goal, Intervals, Targets
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import row_blocks
 
@@ -44,19 +44,19 @@ class _ShareOfMax(Goal):
         object.__setattr__(self, "omega", ratio(self.omega))  # as a plain number
         accuracy(self.epsilon)
 
-    def against(self, sides: Sides, view: View) -> Tensor:
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""``T`` bools: whether a side disagrees with the regions of item and level."""
-        regions = view.regions
+        regions = seen.regions
         low = self.omega * regions.lower.max() - self.epsilon
         high = self.omega * regions.upper.max() + self.epsilon
         above = (sides.side == ABOVE) & (regions.upper < low)
         return above | ((sides.side == BELOW) & (regions.lower > high))
 
-    def within(self, sides: Sides, view: View) -> Tensor | None:
+    def within(self, sides: Sides, seen: Intervals) -> Tensor | None:
         r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
         if self.epsilon == 0:
             return None
-        ends = view.regions.lower, view.regions.upper
+        ends = seen.regions.lower, seen.regions.upper
         return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
 
     def question(self, names: Sequence[str]) -> str:
@@ -100,11 +100,11 @@ class ShareOfMax(_ShareOfMax):
 
     theorem: ClassVar[str] = "Theorem 2"
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after undecided items are compared with both bounds."""
         return sides.update_implicit(
-            view.regions.lower,
-            view.regions.upper,
+            seen.regions.lower,
+            seen.regions.upper,
             self.omega,
             self.epsilon,
             self.drop_maximisers,
@@ -163,15 +163,15 @@ class ShareOfMaxByPairs(_ShareOfMax):
         pairs = torch.ones(n_items, n_items, dtype=torch.bool)
         return PairSides(start.side, start.candidates, pairs=pairs)
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after each open pair is compared by its own interval."""
         pairs = _pairs_of(sides)
-        root_beta, omega = view.beta**0.5, self.omega
+        root_beta, omega = seen.beta**0.5, self.omega
         certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
-        mean, rows = view.regions.mean, view.rows
+        mean, rows = seen.regions.mean, seen.rows
         live = pairs.any(dim=1).nonzero().view(-1)
-        budget = view.posterior.memory_budget
-        variance = view.posterior.variance_against(rows, omega)
+        budget = seen.posterior.memory_budget
+        variance = seen.posterior.variance_against(rows, omega)
         for block in row_blocks(live.numel(), len(rows), budget):
             i = live[block]
             centre = mean[i].unsqueeze(-1) - omega * mean
@@ -187,10 +187,10 @@ class ShareOfMaxByPairs(_ShareOfMax):
         found = pair_targets(_pairs_of(sides), self.omega)
         return replace(found, rows=rows[found.rows])
 
-    def gaps(self, sides: Sides, view: View) -> Targets:
+    def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The open pairs, weighted by one over the squared gaps that are expected."""
-        targets, omega = self.targets(sides, view.rows), self.omega
-        rows, posterior = targets.rows, view.posterior
+        targets, omega = self.targets(sides, seen.rows), self.omega
+        rows, posterior = targets.rows, seen.posterior
         mean, variance = posterior.mean[rows], posterior.variance[rows]
         difference = mean.unsqueeze(-1) - omega * mean
         spread = variance.unsqueeze(-1) + omega**2 * variance
@@ -276,13 +276,13 @@ class _Maximiser(Goal):
     def __post_init__(self) -> None:
         accuracy(self.epsilon)
 
-    def against(self, sides: Sides, view: View) -> Tensor:
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""``T`` bools: accepted items that are exceeded, excluded ones that are not.
 
         The first are certainly worse than another item by more than ``epsilon``; the
         second certainly better than every item that is not excluded.
         """
-        regions = view.regions
+        regions = seen.regions
         accepted = (sides.side == ABOVE) & (
             regions.upper + self.epsilon < regions.lower.max()
         )
@@ -334,7 +334,7 @@ class Maximiser(_Maximiser):
 
     theorem: ClassVar[str] = "Theorem 1"
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after items that cannot be the maximiser are excluded.
 
         With the regions' lower and upper ends ``l_t`` and ``u_t`` the candidates are
@@ -343,13 +343,13 @@ class Maximiser(_Maximiser):
         Once the item of the largest lower bound is as good as any other in ``M_t`` up
         to ``epsilon``, it is accepted (with its copies) and the others are ruled out.
         """
-        M, regions = sides.candidates, view.regions
+        M, regions = sides.candidates, seen.regions
         if not bool(M.any()):
             return sides
         lower = torch.where(M, regions.lower, -torch.inf)
         best = int(lower.argmax())
         stays = M & (regions.upper >= lower[best])
-        accepted = stays & (view.points == view.points[best])
+        accepted = stays & (seen.points == seen.points[best])
         others = stays & ~accepted
         rivals = regions.upper[others] > lower[best] + self.epsilon
         if bool(rivals.any()):
@@ -377,15 +377,15 @@ class MaximiserByPairs(_Maximiser):
         r"""Bytes of the arrays over all pairs that exist at the same time."""
         return PAIR_ARRAYS * 8 * n_items**2
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after items are excluded if another one is certainly better."""
         items = sides.candidates.nonzero().view(-1)
-        rows = view.rows[items]
-        variance = view.posterior.variance_between(rows, rows)
-        half = (view.beta * variance).sqrt()
-        values = view.regions.mean[items]
+        rows = seen.rows[items]
+        variance = seen.posterior.variance_between(rows, rows)
+        half = (seen.beta * variance).sqrt()
+        values = seen.regions.mean[items]
         side = eliminate_for_best(
-            sides.side, items, values, half, self.epsilon, view.points
+            sides.side, items, values, half, self.epsilon, seen.points
         )
         open_ = side == UNDECIDED
         return replace(sides, side=side, candidates=open_ if open_.any() else side > 0)
@@ -394,12 +394,12 @@ class MaximiserByPairs(_Maximiser):
         r"""The differences of all pairs of items that are not excluded."""
         return Targets(rows[sides.candidates], None, 1.0)
 
-    def gaps(self, sides: Sides, view: View) -> Targets:
+    def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The differences from the item of the best estimate, by squared gaps.
 
         The others are excluded by comparing them with that item.
         """
-        targets, posterior = self.targets(sides, view.rows), view.posterior
+        targets, posterior = self.targets(sides, seen.rows), seen.posterior
         rows = targets.rows
         mean = posterior.mean[rows]
         spread = posterior.variance_between(rows, rows)

@@ -23,7 +23,7 @@ from botorch_lse.confidence.judges import Judge, ParetoJudge
 from botorch_lse.data.classification import Classification, gaussian_probability_above
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.goals.base import Goal, Targets, View
+from botorch_lse.goals.base import Goal, Intervals, Targets
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.surrogate.settings import one_each
 
@@ -401,27 +401,29 @@ class ParetoSet(Goal):
         r"""By the rows that were accepted."""
         return ParetoJudge(self.signs, self.tolerances)
 
-    def before_data(self, sides: Sides, view: View) -> Sides:
+    def before_data(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The margins of the prior, by which nothing is decided."""
-        found = self.update(sides, view)
+        found = self.update(sides, seen)
         return found.reopened(torch.ones_like(found.candidates))
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""The rows that are open or may still decide open ones."""
         return Targets(rows[pareto_sides(sides).active])
 
-    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
         r"""The answer, whose mean and bounds are margins."""
-        regions = view.all_regions
+        regions = seen.all_regions
         contradicted = torch.stack([r.contradicted for r in regions], dim=-1)
         found = pareto_sides(sides)
         pool = regions[0].pool
         assert pool is not None  # the items
         return pareto_answer(found.side, found.estimate, claim, pool, contradicted)
 
-    def judged(self, sides: ParetoSides, view: View, compare: Compare) -> ParetoSides:
+    def judged(
+        self, sides: ParetoSides, seen: Intervals, compare: Compare
+    ) -> ParetoSides:
         r"""The sides after the open rows are compared; at least one must be open."""
-        given = (self.tolerances, view.posterior.memory_budget, view.points)
+        given = (self.tolerances, seen.posterior.memory_budget, seen.points)
         return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
 
 
@@ -439,11 +441,11 @@ def pareto_sides(sides: Sides) -> ParetoSides:
     return sides
 
 
-def with_outputs(sides: Sides, view: View) -> ParetoSides:
+def with_outputs(sides: Sides, seen: Intervals) -> ParetoSides:
     r"""The same sides, with the outputs' current regions in the estimate."""
     found = pareto_sides(sides)
     columns = {
-        name: torch.stack([getattr(r, name) for r in view.all_regions], dim=-1)
+        name: torch.stack([getattr(r, name) for r in seen.all_regions], dim=-1)
         for name in ("mean", "lower", "upper", "sigma")
     }
     return replace(found, estimate=replace(found.estimate, **columns))
@@ -479,15 +481,15 @@ class ParetoByDifferences(ParetoSet):
         r"""Outputs times rows and unordered pairs of rows."""
         return len(self.maximize) * n_items * (n_items + 1) // 2
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after open rows are compared by the intervals of differences."""
-        found = with_outputs(sides, view)
+        found = with_outputs(sides, seen)
         if found.open.numel() == 0:
             return found
 
         outputs = [
             (sign * p.mean, p.variance_against(found.live))
-            for sign, p in zip(self.signs.tolist(), view.posteriors, strict=True)
+            for sign, p in zip(self.signs.tolist(), seen.posteriors, strict=True)
         ]
 
         def compare(rows: Tensor, rivals: Tensor) -> Iterator[Comparison]:
@@ -495,7 +497,7 @@ class ParetoByDifferences(ParetoSet):
             for mean, variance in outputs:
                 apart = mean[rows].unsqueeze(-1) - mean[rivals]
                 sigma = variance(rows).sqrt_()
-                half = view.beta**0.5 * sigma
+                half = seen.beta**0.5 * sigma
                 yield Comparison(apart - half, half.add_(apart), apart, sigma)
 
-        return self.judged(found, view, compare)
+        return self.judged(found, seen, compare)

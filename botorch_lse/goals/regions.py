@@ -28,7 +28,7 @@ from botorch_lse.data.arguments import checked_level
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.scores import straddle
-from botorch_lse.goals.base import Comparison, Goal, View
+from botorch_lse.goals.base import Comparison, Goal, Intervals
 from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior
 
@@ -326,9 +326,9 @@ class Region(Goal):
         unknown = torch.full((n_items,), UNKNOWN)
         return ClassSides(found.side, found.candidates, classes=unknown)
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after items that are undecided are judged by the cells left."""
-        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
         now = self.cells.agreed(self.allowed(*ends))
         is_open = sides.side == UNDECIDED
         side = torch.where(is_open, self.codes(now), sides.side)
@@ -338,9 +338,9 @@ class Region(Goal):
             found = replace(found, classes=classes)
         return found
 
-    def against(self, sides: Sides, view: View) -> Tensor:
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""``T`` bools: whether an item's side disagrees with its own regions."""
-        ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+        ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
         now = self.cells.agreed(self.allowed(*ends, strictly=False))
         if isinstance(sides, ClassSides):
             differs = now != sides.classes
@@ -348,13 +348,13 @@ class Region(Goal):
             differs = self.codes(now) != sides.side
         return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
 
-    def comparisons(self, view: View) -> tuple[Comparison, ...]:
+    def comparisons(self, seen: Intervals) -> tuple[Comparison, ...]:
         r"""The outputs and levels, with the rows in which each still matters."""
         cells = self.cells
         single = self.n_comparisons == 1
         matters: tuple[Tensor, ...] = ()
         if not single:
-            ends = zip(*((r.lower, r.upper) for r in view.all_regions), strict=True)
+            ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
             matters = cells.matters(self.allowed(*ends))
         found = []
         for j, levels in enumerate(cells.levels):
@@ -419,9 +419,9 @@ class Region(Goal):
         out = (lower.unsqueeze(-1) >= levels) | (upper.unsqueeze(-1) <= levels)
         return out.any(dim=-1)
 
-    def depends_on(self, view: View, unsure: Sequence[Tensor]) -> Tensor:
+    def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
         r"""``T`` bools: what would be open if some intervals said nothing."""
-        pairs = list(zip(view.all_regions, unsure, strict=True))
+        pairs = list(zip(seen.all_regions, unsure, strict=True))
         lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
         upper = [r.upper.masked_fill(out, torch.inf) for r, out in pairs]
         found = self.cells.agreed(self.allowed(lower, upper))
@@ -429,15 +429,15 @@ class Region(Goal):
 
     # --- the answer -------------------------------------------------------------------
 
-    def answer(self, sides: Sides, view: View, claim: str) -> Classification:
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
         r"""The answer; of several outputs ``mean`` and its bounds are margins.
 
         A margin is how far a row is from where it would have another answer, in units
         of each output's prior deviation, negative outside of the region.
         """
-        correlation = correlation_at(view.posteriors, view.rows)
-        scale = [posterior.scale for posterior in view.posteriors]
-        return self.described(sides, view.all_regions, scale, claim, correlation)
+        correlation = correlation_at(seen.posteriors, seen.rows)
+        scale = [posterior.scale for posterior in seen.posteriors]
+        return self.described(sides, seen.all_regions, scale, claim, correlation)
 
     def described(
         self,

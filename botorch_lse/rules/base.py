@@ -22,7 +22,7 @@ from botorch_lse.functional.scores import (
     first_best,
     interval,
 )
-from botorch_lse.goals.base import Comparison, Goal, Targets, View
+from botorch_lse.goals.base import Comparison, Goal, Intervals, Targets
 from botorch_lse.goals.one_sided import OneSided
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.models.shortlist import Shortlist
@@ -157,8 +157,8 @@ class SelectionContext:
         measured for ever that stays open.
         """
         given = self.belief.all_regions, self.fits.posteriors
-        view = View(*given, self.items, self.points, self.beta)
-        found = self.goal.comparisons(view)
+        seen = Intervals(*given, self.items, self.points, self.beta)
+        found = self.goal.comparisons(seen)
         known = [one.matters for one in found if one.matters is not None]
         if not known:
             return found

@@ -35,7 +35,7 @@ from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
-from botorch_lse.goals.base import Goal, View
+from botorch_lse.goals.base import Goal, Intervals
 from botorch_lse.goals.one_sided import side_of_all
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
@@ -349,9 +349,9 @@ class GaussianAlgorithm(Algorithm):
             return posterior.mean, posterior.sigma
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
-    def view(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> View:
+    def seen(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> Intervals:
         r"""What the goal may read of the posteriors and regions."""
-        return View(regions, fits.posteriors, self.item_rows, self.points, beta)
+        return Intervals(regions, fits.posteriors, self.item_rows, self.points, beta)
 
     @cached_property
     def points(self) -> Tensor:
@@ -404,11 +404,11 @@ class GaussianAlgorithm(Algorithm):
             Regions.of_interval(*self._moments(posterior), beta, self.items)
             for posterior in fits.posteriors
         )
-        sides, view = self.goal.start(len(self.items)), self.view(fits, regions, beta)
+        sides, seen = self.goal.start(len(self.items)), self.seen(fits, regions, beta)
         if self.is_theorem and self.rule.intervals.decides_before_data:
-            sides = self.goal.update(sides, view)
+            sides = self.goal.update(sides, seen)
         else:
-            sides = self.goal.before_data(sides, view)
+            sides = self.goal.before_data(sides, seen)
         memory = self.rule.start(fits.posteriors[0], beta)
         n = 1 + fits.more_looks
         return Belief(fits, regions, sides, n, memory=memory)
@@ -817,8 +817,8 @@ class GaussianAlgorithm(Algorithm):
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
-            view = self.view(fits, belief.all_regions, beta)
-            sides = sides.reopened(self._sure_by_prior_alone(fits, view))
+            seen = self.seen(fits, belief.all_regions, beta)
+            sides = sides.reopened(self._sure_by_prior_alone(fits, seen))
         open_sigma = posterior.sigma[self.item_rows][sides.candidates]
         widest = float(open_sigma.max()) if open_sigma.numel() else None
         memory = self.rule.judged(belief.memory, widest, beta)
@@ -853,18 +853,18 @@ class GaussianAlgorithm(Algorithm):
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         if bool(contradicted.any()):
             before = goal.reopened(before, contradicted)
-        view = self.view(fits, regions, beta)
-        sides = goal.update(before, view)
-        against = goal.against(sides, view)
+        seen = self.seen(fits, regions, beta)
+        sides = goal.update(before, seen)
+        against = goal.against(sides, seen)
         if bool(against.any()):
             # Possible where intervals are not intersected, or decide rows together.
             own = regions[0]
             own = replace(own, contradicted=own.contradicted | against)
             regions = (own, *regions[1:])
-            sides = goal.update(start, replace(view, all_regions=regions))
+            sides = goal.update(start, replace(seen, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _sure_by_prior_alone(self, fits: Fits, view: View) -> Tensor:
+    def _sure_by_prior_alone(self, fits: Fits, seen: Intervals) -> Tensor:
         r"""``T`` bools: items that only the prior decides, not the data.
 
         The prior by itself would decide them, and the data have hardly reduced their
@@ -872,7 +872,7 @@ class GaussianAlgorithm(Algorithm):
 
         Args:
             fits: The posteriors.
-            view: What is believed of the items.
+            seen: What is believed of the items.
         """
         items, unsure = self.item_rows, []
         if self.goal.directions is not None:
@@ -883,7 +883,7 @@ class GaussianAlgorithm(Algorithm):
             half = (self.width_of(1, posterior) * prior).sqrt()
             sure = self.goal.ruled_out(output, mean - half, mean + half)
             unsure.append(sure & ~is_informed(posterior, items))
-        return self.goal.depends_on(view, unsure)
+        return self.goal.depends_on(seen, unsure)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -1069,10 +1069,10 @@ class GaussianAlgorithm(Algorithm):
                 return False
             # Of the difference of two items the means move by no more than twice that.
             share = share.minimum((1 - 2 * moves.max() / unknown.min()).clamp_min(0.0))
-        view = self.view(ahead, tuple(regions), beta * float(share) ** 2)
-        sides = goal.update(belief.sides, view)
+        seen = self.seen(ahead, tuple(regions), beta * float(share) ** 2)
+        sides = goal.update(belief.sides, seen)
         if not self.is_theorem:
-            sides = sides.reopened(self._sure_by_prior_alone(ahead, view))
+            sides = sides.reopened(self._sure_by_prior_alone(ahead, seen))
         was_open = belief.sides.side == UNDECIDED
         doubted = self._items_of(belief.doubted)
         return not bool((was_open & ~doubted & (sides.side != UNDECIDED)).any())
@@ -1269,9 +1269,9 @@ class GaussianAlgorithm(Algorithm):
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
         beta = self.width_of(belief.n_intervals, belief.posterior)
-        view = self.view(belief.fits, belief.all_regions, beta)
+        seen = self.seen(belief.fits, belief.all_regions, beta)
         names = self.model.layout.names
-        found = self.goal.answer(belief.sides, view, " ".join(words))
+        found = self.goal.answer(belief.sides, seen, " ".join(words))
         if not names or self.goal.outputs:
             return found
         pairs = zip(found.outputs, names, strict=True)
@@ -1369,8 +1369,8 @@ class GaussianAlgorithm(Algorithm):
             return rows_forecast(
                 belief, distances, beta, self.goal.tolerance, self.batch_size
             )
-        view = self.view(belief.fits, belief.all_regions, beta)
-        (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, view))
+        seen = self.seen(belief.fits, belief.all_regions, beta)
+        (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, seen))
         relaxation = Relaxation.of(problem, self.batch_size, ROUGH)
         if relaxation is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")

@@ -202,7 +202,7 @@ class LiteralBatches(GaussianAlgorithm):
             belief,
             fits=fits,
             all_regions=(tighter,),
-            sides=self.goal.update(belief.sides, self.view(fits, (tighter,), beta)),
+            sides=self.goal.update(belief.sides, self.seen(fits, (tighter,), beta)),
             n_intervals=t,
         )
 

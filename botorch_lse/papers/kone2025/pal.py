@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import BELOW, Sides
-from botorch_lse.goals.base import View
+from botorch_lse.goals.base import Intervals
 from botorch_lse.goals.pareto import Comparison, ParetoSet, ParetoSides, with_outputs
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.pareto import pareto_mask
@@ -56,14 +56,14 @@ class ParetoByRectangles(ParetoSet):
         r"""Every row: what earlier rectangles decided is not believed any more."""
         return sides.reopened(torch.ones_like(contradicted))
 
-    def update(self, sides: Sides, view: View) -> Sides:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""After a judgement by the corners of the rectangles."""
-        found = with_outputs(sides, view)
+        found = with_outputs(sides, seen)
         estimate = found.estimate
         ends = self.signs * estimate.lower, self.signs * estimate.upper
         low, high = torch.minimum(*ends), torch.maximum(*ends)
         side = found.side.clone()
-        budget = view.posterior.memory_budget
+        budget = seen.posterior.memory_budget
         side[self._covered(found, low, high, budget)] = BELOW
         found = replace(found, side=side, candidates=side != BELOW)
         if found.open.numel() == 0:
@@ -81,7 +81,7 @@ class ParetoByRectangles(ParetoSet):
                     torch.hypot(sigma[rows, None], sigma[rivals]),
                 )
 
-        return self.judged(found, view, compare)
+        return self.judged(found, seen, compare)
 
     def _covered(
         self, sides: ParetoSides, low: Tensor, high: Tensor, budget: int
