@@ -48,7 +48,7 @@ def answer_frame(run: Run) -> pd.DataFrame:
 
 
 def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
-    r"""The columns that the answer adds, by what they hold.
+    r"""The names of the columns that the answer adds, by their content.
 
     Their names end otherwise where the candidates' table has one of them already.
 
@@ -93,7 +93,7 @@ def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
 
 
 def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
-    r"""Draw the answer: a map of two inputs, else every candidate's interval.
+    r"""Draw the answer: a map of two inputs, else the interval of each candidate.
 
     Args:
         run: The run.

@@ -104,7 +104,7 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
 
 
 def _tell(*said: str) -> None:
-    r"""Print what there is to say, once the files are written.
+    r"""Print messages once the files are written.
 
     A reader that closes its end, as in ``next | head -1``, must not keep a file from
     being written.
@@ -113,7 +113,7 @@ def _tell(*said: str) -> None:
 
 
 def understood(run: Run) -> str:
-    r"""How the table of candidates was read, and what of it is not used.
+    r"""A report of how the table was read, and what of it is not used.
 
     In full at the first call; later what a change may have left out by mistake.
 
@@ -140,7 +140,7 @@ def understood(run: Run) -> str:
 
 
 def uncounted(run: Run) -> str:
-    r"""What to do about values that stand beside the candidates and are not used.
+    r"""A hint about values beside the candidates that are not used.
 
     Args:
         run: The run.
@@ -175,7 +175,7 @@ def next_command(run: Run) -> None:
 
 
 def answer_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Write the answer as a table and a picture, and say what it is worth.
+    r"""Write the answer as a table and a picture, and report its worth.
 
     Args:
         run: The run.
@@ -194,7 +194,7 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def closing(run: Run) -> str:
-    r"""What to make of an answer, in a sentence; an audit was asked for, and is told.
+    r"""Advice in a sentence on what to make of an answer, audited or not.
 
     Args:
         run: The run.
@@ -207,7 +207,7 @@ def closing(run: Run) -> str:
 
 
 def details(run: Run) -> str:
-    r"""What the answer is worth: what was predicted, what is claimed and assumed.
+    r"""The worth of the answer: predictions, claim and assumptions.
 
     Args:
         run: The run.
@@ -231,7 +231,7 @@ def details(run: Run) -> str:
 
 
 def simulate_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Say how many measurements to expect, from simulated ones.
+    r"""Report the expected number of measurements, by simulation.
 
     Args:
         run: The run.
@@ -256,14 +256,14 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def _end_of(outcome: Outcome) -> str:
-    r"""Why a simulated run ended; its limit is none of the settings."""
+    r"""The reason why a simulated run ended; its limit is none of the settings."""
     if outcome.reason == BUDGET:
         return "It ended before all was decided."
     return ENDS.get(outcome.reason, "")
 
 
 def expected(outcomes: Sequence[Outcome], begun: int) -> str:
-    r"""How many measurements to expect, in a sentence.
+    r"""The expected number of measurements, in a sentence.
 
     Args:
         outcomes: Simulated runs.
@@ -295,7 +295,7 @@ def save_settings(run: Run) -> str:
 
 
 def save_results(run: Run) -> str:
-    r"""Add what came back in the sheet to the results, and say how many these are.
+    r"""Add the sheet's results to the file of results, and report their number.
 
     Args:
         run: The run.
@@ -314,7 +314,7 @@ def save_results(run: Run) -> str:
 
 
 def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
-    r"""Write the sheet: what is out, then what is new.
+    r"""Write the sheet: open measurements first, then new ones.
 
     Where sheet and results are one file, its lines stay and the new ones follow.
 
@@ -348,7 +348,7 @@ def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
 
 
 def to_do(run: Run, lines: list[dict[str, str]]) -> str:
-    r"""What there is to do now, in sentences.
+    r"""The next steps for the user, in sentences.
 
     Args:
         run: The run.
@@ -373,7 +373,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
 
 
 def summary(run: Run, *, is_taken: bool = False) -> str:
-    r"""What is known by now, in sentences.
+    r"""The present knowledge, in sentences.
 
     Args:
         run: The run.
@@ -411,7 +411,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
 
 
 def of_ends(run: Run) -> list[str]:
-    r"""What to know of files that do not end as they are written, in sentences.
+    r"""Remarks on files without a final line break, in sentences.
 
     Some spreadsheets leave off the last line break, and so does a copy that was cut
     short within the last cell.
@@ -429,7 +429,7 @@ def of_ends(run: Run) -> list[str]:
 
 
 def one_sided(run: Run) -> str:
-    r"""How many values lay on the side on which no candidate was found, if some did.
+    r"""The number of values on the side without a candidate, if there are some.
 
     Args:
         run: The run.
@@ -453,7 +453,7 @@ def one_sided(run: Run) -> str:
 
 
 def of_marks(run: Run) -> list[str]:
-    r"""What to know of words in place of values, in sentences.
+    r"""Remarks on words in place of values, in sentences.
 
     Args:
         run: The run.
@@ -475,7 +475,7 @@ def of_marks(run: Run) -> list[str]:
 
 
 def of_limits(run: Run, is_taken: bool) -> list[str]:
-    r"""What is done with values of which only a limit is known, in sentences.
+    r"""The treatment of values known only by a limit, in sentences.
 
     Args:
         run: The run.
@@ -510,7 +510,7 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
 
 
 def _text_of(run: Run, entry: Entry) -> str:
-    r"""What stands in the cell of a result."""
+    r"""The text in the cell of a result."""
     column = entry.table.column(run.settings.column)
     return "" if column is None else entry.line.cells[column]
 
@@ -538,7 +538,7 @@ def of_scale(run: Run) -> list[str]:
 
 
 def of_values(run: Run, is_taken: bool) -> list[str]:
-    r"""What the values show by themselves, in sentences.
+    r"""Remarks that values by themselves give rise to, in sentences.
 
     Args:
         run: The run.
@@ -550,7 +550,7 @@ def of_values(run: Run, is_taken: bool) -> list[str]:
 
 
 def too_narrow(run: Run) -> str:
-    r"""That predictions failed, in the words of somebody who measures.
+    r"""The warning that predictions failed, in a measuring person's words.
 
     Args:
         run: The run.
@@ -565,7 +565,7 @@ def too_narrow(run: Run) -> str:
 
 
 def how_many(run: Run) -> list[str]:
-    r"""How many candidates are on the side that is asked for, while that is open.
+    r"""The number of candidates on the side asked for, while that is open.
 
     Nothing before there is a model, and once every candidate is decided.
 
@@ -594,14 +594,14 @@ def how_many(run: Run) -> list[str]:
 
 
 def _in_table_words(said: str) -> str:
-    r"""What is said of the predictions, with a remedy that a table's owner has."""
+    r"""The warning about predictions, with a remedy for a table's owner."""
     for words, own in IN_TABLES.items():
         said = said.replace(words, own)
     return said
 
 
 def often_failed(run: Run) -> list[str]:
-    r"""A sentence about each candidate that failed often, to ask whether it can be.
+    r"""A question about each candidate that failed often: can it be measured?
 
     Args:
         run: The run.
@@ -618,7 +618,7 @@ def often_failed(run: Run) -> list[str]:
 
 
 def foreseen(run: Run) -> str:
-    r"""About how many more measurements the answer takes, in a sentence.
+    r"""The expected number of further measurements, in a sentence.
 
     Args:
         run: The run.
@@ -655,7 +655,7 @@ def foreseen(run: Run) -> str:
 
 
 def _symptom(run: Run, more: int | None) -> str:
-    r"""What a forecast beyond the table may come from."""
+    r"""A possible cause of a forecast beyond the table."""
     n = len(run.pool)
     if (more or 0) <= n:
         return ""
@@ -667,6 +667,6 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _joined_header(run: Run, table: Table) -> list[str]:
-    r"""The header of a file with the columns of a sheet that it lacks."""
+    r"""The header of a file, with the columns of a sheet that it lacks."""
     lacks = (name for name in run.sheet_header if table.column(name) is None)
     return [*table.header, *lacks]
