@@ -122,7 +122,7 @@ class Observations:
 
     @property
     def replicates(self) -> Tensor:
-        r"""``n``, how many measurements each entry is the mean of."""
+        r"""``n`` counts of the measurements that each entry is the mean of."""
         return torch.ones_like(self.indices) if self.counts is None else self.counts
 
     @property
@@ -131,7 +131,7 @@ class Observations:
         return int(self.replicates.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
-        r"""How often each of ``n_rows`` rows was measured, means counted in full."""
+        r"""``n_rows`` counts of measurements, means counted in full."""
         times = torch.zeros(n_rows, dtype=torch.long)
         return times.index_add_(0, self.indices, self.replicates)
 
@@ -250,7 +250,7 @@ class Observations:
             )
 
     def output(self, column: int) -> Observations:
-        r"""One of several outputs by itself.
+        r"""The observations of one of several outputs.
 
         Args:
             column: Its column in ``y``.
@@ -281,7 +281,7 @@ class Observations:
         return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
-        r"""These entries, then the others.
+        r"""These entries followed by the others.
 
         Raises:
             ValueError: If one has known variances and the other not.
@@ -391,7 +391,7 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
 
 
 def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
-    r"""Results as numbers; what to do about a limit is said where one stands."""
+    r"""Results as numbers; the remedy for a limit is said where one stands."""
     try:
         return real_numbers(values, name, gaps=gaps)
     except ValueError as error:
@@ -480,7 +480,7 @@ class History:
         return len(self.X)
 
     def on(self, pool: Pool, outputs: Sequence[str] = ()) -> History:
-        r"""The same measurements with their points as the model of a pool has them.
+        r"""The history with its points as the model of a pool has them.
 
         Args:
             pool: The pool, whose names a table goes by.
@@ -498,7 +498,7 @@ class History:
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
-        r"""These measurements, and others after them.
+        r"""These measurements followed by others.
 
         Raises:
             ValueError: If the noise is known of one part only, or points have names in
@@ -628,7 +628,7 @@ class Batch:
         return Observations(rows, y, yvar, torch.tensor(self.round), counts)
 
     def _in_order(self, y: Any, rows: Tensor) -> Any:
-        r"""Values under labels in the order of the rows: of lines, or of the pool."""
+        r"""Labelled values in the order of the rows: of lines, or of the pool."""
         if not isinstance(y, pd.Series | pd.DataFrame | Mapping):
             return y
         labels, n = self.pool.labels, rows.numel()

@@ -36,7 +36,7 @@ class DesignWarning(BotorchWarning):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    r"""Weights on the design points, and how far they are from optimal at most.
+    r"""Weights on the design points, and a bound of their distance from the optimum.
 
     Args:
         weights: ``N`` weights on the simplex.
@@ -231,7 +231,7 @@ def basis_for(
 
 
 def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
-    r"""``k(x, x)`` at the target points, times their weight over the largest weight."""
+    r"""The ``k(x, x)`` of target points, times weight over the largest weight."""
     lengths = diagonal[problem.targets]
     if problem.weights is None:
         return lengths

@@ -32,7 +32,7 @@ MAX_FAILURES = 3
 
 
 class LevelSetSampler(BaseSampler):
-    r"""Samples rows of a pool by a strategy, and stops the study when it is done.
+    r"""A sampler of a pool's rows that stops the study when the strategy is done.
 
     Parameters have the names of the pool's columns. The outputs are the values that the
     objective returns, or where the goal names its outputs, user attributes of the trial
@@ -167,13 +167,13 @@ class LevelSetSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        r"""Nothing: parameters are asked for one by one."""
+        r"""An empty space: parameters are asked for one by one."""
         return {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, Any]
     ) -> dict[str, Any]:
-        r"""Nothing: parameters are asked for one by one."""
+        r"""An empty sample: parameters are asked for one by one."""
         return {}
 
     def sample_independent(

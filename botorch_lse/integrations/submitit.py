@@ -21,7 +21,7 @@ _PATIENCE = 600.0
 
 
 class SubmititExecutor(Executor):
-    r"""Calls functions as jobs of a cluster.
+    r"""An executor that calls functions as jobs of a cluster.
 
     Each call is a job of its own. Its result is noticed within ``poll`` seconds after
     submitit knows of it, which on Slurm takes up to a minute. A job that fails or is
@@ -79,7 +79,7 @@ class SubmititExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        r"""End.
+        r"""Wait for the jobs that are left, or cancel them.
 
         Args:
             wait: Whether to wait for the jobs that are left.
