@@ -39,9 +39,6 @@ def readable(said: str) -> str:
     Example:
         >>> readable("got " + repr("1\u202f000"))
         "got '1 000'"
-
-    Args:
-        said: The message.
     """
     return _ESCAPED.sub(" ", said)
 
@@ -90,11 +87,7 @@ def with_point(text: str) -> str:
 
 
 def clear_mark(texts: Iterable[str]) -> str | None:
-    r"""The mark that most numbers of a column have for sure; ``None`` if none has one.
-
-    Args:
-        texts: The cells.
-    """
+    r"""The mark that most numbers of a column surely have; ``None`` if none has."""
     marked = (text for text in texts if not is_doubtful(text))
     found = Counter(mark for text in marked for mark in marks_of(text))
     return max(MARKS, key=lambda mark: found[mark]) if found else None

@@ -410,7 +410,6 @@ def is_number(value: Any) -> bool:
 
 
 def _is_boolean(value: Any) -> bool:
-    r"""Whether the object is a truth value of Python, NumPy or torch."""
     return isinstance(value, bool) or getattr(value, "dtype", None) in (
         bool,
         torch.bool,

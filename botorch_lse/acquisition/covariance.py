@@ -374,7 +374,6 @@ class JointCovariance:
         return torch.cat(rows, dim=-2)
 
     def _block(self, left: Tensor, right: Tensor) -> Tensor:
-        r"""Covariances of ``left`` with ``right`` from one joint posterior."""
         batch, p = left.shape[:-2], left.shape[-2]
         right = right.to(left).expand(*batch, *right.shape[-2:])
         if self.X_pending is None or self.noise_var is None:
@@ -387,7 +386,6 @@ class JointCovariance:
         return C[..., n : n + p, n + p :] - W[..., :p].mT @ W[..., p:]
 
     def _joint(self, X: Tensor) -> Tensor:
-        r"""The covariance matrix of the model's posterior at ``X``."""
         posterior = self.averages.posterior(X)
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
@@ -492,7 +490,6 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
 
 
 def _merge(T: Tensor, n_batch: int) -> Tensor:
-    r"""The reshaping of ``b x S x p x k`` to ``S x (b p) x k``."""
     if n_batch == 0:
         return T
     T = T.movedim(tuple(range(n_batch)), tuple(range(-2 - n_batch, -2)))
@@ -500,7 +497,6 @@ def _merge(T: Tensor, n_batch: int) -> Tensor:
 
 
 def _split(T: Tensor, batch: torch.Size) -> Tensor:
-    r"""The reshaping of ``S x (b p) x k`` to ``b x S x p x k``."""
     if not batch:
         return T
     p = T.shape[-2] // batch.numel()

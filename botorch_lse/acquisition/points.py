@@ -153,7 +153,6 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return posterior.mean[..., 0, 0], safe_sqrt(left)
 
     def _posterior(self, X: Tensor) -> Any:
-        r"""The model's posterior at ``X``, after the posterior transform if any."""
         return self._averages.posterior(self._averages.meant(X))
 
     @property

@@ -257,7 +257,6 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return self._gram[..., rows, :]
 
     def _computed_covariances(self, rows: slice) -> Tensor:
-        r"""The result of ``_target_covariances`` without the cache."""
         blocks = row_blocks(len(self.targets), self._width)
         left = self._targets_at(rows)
         parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]

@@ -72,7 +72,6 @@ def goal_from_constraints(
 
 
 def _part(constraint: OutcomeConstraint, epsilon: Mapping[str, float]) -> Above | Below:
-    r"""The comparison that one constraint makes."""
     if constraint.relative:
         raise ValueError(
             "Expected `outcome_constraints` with numbers as bounds, but got "

@@ -342,7 +342,6 @@ class LevelSetNode(ExternalGenerationNode):
         return self._fits
 
     def _new_fits(self) -> dict[str, Any]:
-        r"""The fits that no generator run has stored yet."""
         memory = self._memory
         new = {k: fit for k, fit in memory.used.items() if k not in memory.known}
         memory.known |= new
@@ -614,7 +613,6 @@ class LevelSetNode(ExternalGenerationNode):
         return ledger.open is None and self._before_next(ledger).is_done
 
     def _before_next(self, ledger: Ledger) -> State:
-        r"""The state from which the next round is planned."""
         state = self._complete(ledger)
         if not ledger.excluded:
             return state
@@ -695,7 +693,6 @@ register_node(LevelSetNode)
 
 
 def _as_observations(found: Sequence[Measurement]) -> Observations:
-    r"""The ledger's measurements as ``Observations`` for a strategy."""
     rows = torch.tensor([m.row for m in found], dtype=torch.long)
     y, yvar = (
         torch.tensor(values, dtype=torch.float64).squeeze(-1)  # of one output a vector

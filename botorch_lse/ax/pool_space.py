@@ -85,9 +85,6 @@ def warn_of_equal_rows(pool: Pool) -> None:
 
     Whether Ax needs that is known with its first trial, which is refused if parameters
     are columns. Columns without a name are no parameters.
-
-    Args:
-        pool: The candidates.
     """
     if pool.table is None and pool.names == tuple(f"x{i}" for i in range(pool.d)):
         return
@@ -336,7 +333,6 @@ def _hierarchical(name: str) -> str:
 def _with_derived(
     table: pd.DataFrame, derived: Iterable[DerivedParameter]
 ) -> pd.DataFrame:
-    r"""The table with derived columns that it lacks."""
     missing = [p for p in derived if p.name not in table.columns]
     if not missing:
         return table
@@ -584,7 +580,6 @@ def _check_rows(n_rows: int) -> None:
 
 
 def _levels(parameter: Config, points: int | Mapping[str, int] | None) -> Any:
-    r"""The values of a parameter in the grid, in order."""
     if isinstance(parameter, ChoiceParameterConfig):
         return list(dict.fromkeys(parameter.values))  # each once, as Ax takes them
     low, high = parameter.bounds

@@ -308,7 +308,6 @@ class _Run:
         return self.last_evaluated != round_of(self.experiment.trials[trial])
 
     def _room(self) -> int:
-        r"""The number of trials that may be asked for now."""
         out, pending = len(self.workers), self.max_pending
         rooms = [self.max_trials - self.n_finished - out]
         node = self.node

@@ -231,7 +231,6 @@ def _decode_part(target: Any, name: str, stored: Any, pool: Pool) -> Any:
 
 
 def _arguments_of(target: Any) -> list[str]:
-    r"""The names of the arguments that a dataclass takes beside the pool."""
     names = [part.name for part in dataclasses.fields(target) if part.init]
     return [name for name in names if name != "pool"]
 

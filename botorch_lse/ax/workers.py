@@ -315,7 +315,6 @@ class _Beside:
         return future.result(timeout=0)
 
     def let_go(self) -> None:
-        r"""Wait no longer."""
         self._go.set()
 
 
@@ -341,11 +340,7 @@ def in_thread(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
 
 
 def processes_of(executor: Executor | None) -> list[Any]:
-    r"""The worker processes of a local pool; empty for other executors.
-
-    Args:
-        executor: The executor.
-    """
+    r"""The worker processes of a local pool; empty for other executors."""
     if not isinstance(executor, ProcessPoolExecutor):
         return []
     # Python 3.14 has `kill_workers`; before, nothing public ends one that hangs.
@@ -356,9 +351,6 @@ def begun_once(evaluate: Evaluate) -> Evaluate:
     r"""An evaluation that Dask begins only once, though it repeats lost calls.
 
     The scheduler remembers that the call has begun, which outlives its worker.
-
-    Args:
-        evaluate: The evaluation.
     """
     name = f"botorch-lse-{uuid.uuid4().hex}"
 

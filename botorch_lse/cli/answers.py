@@ -22,11 +22,7 @@ PLACES = 6
 
 
 def answer_frame(run: Run) -> pd.DataFrame:
-    r"""The candidates in the order of their file with the answer beside them.
-
-    Args:
-        run: The run.
-    """
+    r"""The candidates in the order of their file with the answer beside them."""
     frame = level_set_frame(run.answer, run.state.observations)
     ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])

@@ -186,11 +186,7 @@ class Candidates:
         return shown.assign(**said)
 
     def called(self, row: int) -> str:
-        r"""The name of a candidate in a message.
-
-        Args:
-            row: The candidate.
-        """
+        r"""The name of a candidate in a message."""
         cells = self.lines[row].cells
         if self.key is not None:
             return f"{self.key} {cells[self.key]}"
@@ -250,10 +246,6 @@ class Candidates:
 
     def find(self, line: Line, table: Table) -> int:
         r"""The candidate that a line of another file is about.
-
-        Args:
-            line: The line.
-            table: Its file.
 
         Raises:
             ValueError: If it is about none, or its inputs are those of another one.
@@ -411,7 +403,6 @@ class Candidates:
         }
 
     def _check_logs(self) -> None:
-        r"""Complain about inputs that have no logarithm."""
         for name in self.logs:
             if name not in self._slack or name in self._answers:
                 raise ValueError(
@@ -446,7 +437,6 @@ class Candidates:
         faults.check()
 
     def _not_apart(self, lines: Sequence[Line]) -> str:
-        r"""The complaint about lines that are one candidate."""
         *first, last = sorted(line.number for line in lines)
         places = f"{self.table.name}, lines {', '.join(map(str, first))} and {last}"
         cells = lines[0].cells
@@ -598,7 +588,6 @@ def _yes_or_no(text: str) -> float | None:
 
 
 def _check_key(table: Table, key: str) -> None:
-    r"""Complain about candidates without a name."""
     faults = Faults()
     for line in table.lines:
         if not line.cells[key]:

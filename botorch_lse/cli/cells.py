@@ -225,11 +225,7 @@ class Table:
         )
 
     def texts(self, column: str) -> list[str]:
-        r"""The cells of a column.
-
-        Args:
-            column: Its name in the header.
-        """
+        r"""The cells of a column."""
         return [line.cells[column] for line in self.lines]
 
     @cached_property
@@ -442,7 +438,6 @@ class _Reading:
 
     @property
     def body(self) -> list[tuple[int, list[str]]]:
-        r"""The lines after the header."""
         return self.rows[1:]
 
     @property
@@ -764,11 +759,7 @@ def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    r"""A context in which errors of writing a file become complaints about it.
-
-    Args:
-        path: The file.
-    """
+    r"""A context in which errors of writing a file become complaints about it."""
     try:
         yield
     except ChangedError as error:

@@ -75,11 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(arguments: Sequence[str]) -> int:
-    r"""Carry out a command, again if somebody saved a file meanwhile.
-
-    Args:
-        arguments: The command line.
-    """
+    r"""Carry out a command, again if somebody saved a file meanwhile."""
     call = parse(arguments)
     for is_last in (*[False] * _TRIES, True):
         run = read(call)
@@ -102,9 +98,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     Each command has a parser of its own, so that what is wrong is said beside the usage
     of this command.
-
-    Args:
-        arguments: The command line.
     """
     whole, parts = parsers()
     first, *rest = arguments or ["--help"]
@@ -268,9 +261,6 @@ def ends(text: str) -> tuple[float, ...]:
 
 def read(call: argparse.Namespace) -> Run:
     r"""The run that a call is about, from its files.
-
-    Args:
-        call: The options.
 
     Raises:
         ValueError: If a file is not what it should be.

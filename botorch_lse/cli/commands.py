@@ -85,12 +85,7 @@ OFTEN = 3
 
 
 def carry_out(run: Run, call: argparse.Namespace) -> None:
-    r"""Carry out the command of a call.
-
-    Args:
-        run: The run that it is about.
-        call: The options.
-    """
+    r"""Carry out the command of a call."""
     with warnings.catch_warnings():
         # What predictions and values were worth is said in sentences.
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -116,9 +111,6 @@ def understood(run: Run) -> str:
     r"""A report of how the table was read, and what of it is not used.
 
     In full at the first call; later what a change may have left out by mistake.
-
-    Args:
-        run: The run.
     """
     candidates, found = run.candidates, run.settings
     table, lines = candidates.table, list[str]()
@@ -140,11 +132,7 @@ def understood(run: Run) -> str:
 
 
 def uncounted(run: Run) -> str:
-    r"""A hint about values beside the candidates that are not used.
-
-    Args:
-        run: The run.
-    """
+    r"""A hint about values beside the candidates that are not used."""
     found, candidates = run.settings, run.candidates
     told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
     n = len({line.number for line in run.valued_lines} - told)
@@ -160,11 +148,7 @@ def uncounted(run: Run) -> str:
 
 
 def next_command(run: Run) -> None:
-    r"""Write the sheet of what to measure next.
-
-    Args:
-        run: The run.
-    """
+    r"""Write the sheet of what to measure next."""
     run.check_files()  # before anything that takes long, and again behind it
     said = [understood(run), uncounted(run), summary(run, is_taken=True)]
     lines = run.sheet_lines(run.next_rows())
@@ -175,12 +159,7 @@ def next_command(run: Run) -> None:
 
 
 def answer_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Write the answer as a table and a picture, and report its worth.
-
-    Args:
-        run: The run.
-        call: The options.
-    """
+    r"""Write the answer as a table and a picture, and report its worth."""
     seen = dict[Path, Seen]()
     for path in (call.table, call.picture):
         with writing(path):
@@ -194,11 +173,7 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def closing(run: Run) -> str:
-    r"""Advice in a sentence on what to make of an answer, audited or not.
-
-    Args:
-        run: The run.
-    """
+    r"""Advice in a sentence on what to make of an answer, audited or not."""
     answer = run.answer
     audit = _OF_AUDIT.search(answer.guarantee)
     if audit:
@@ -207,11 +182,7 @@ def closing(run: Run) -> str:
 
 
 def details(run: Run) -> str:
-    r"""The worth of the answer: predictions, claim and assumptions.
-
-    Args:
-        run: The run.
-    """
+    r"""The worth of the answer: predictions, claim and assumptions."""
     state = run.state
     if not state.history.n_measured:
         return ""
@@ -231,12 +202,7 @@ def details(run: Run) -> str:
 
 
 def simulate_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Report the expected number of measurements, by simulation.
-
-    Args:
-        run: The run.
-        call: The options.
-    """
+    r"""Report the expected number of measurements, by simulation."""
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
     noise = run.scale.noise_in_words(truth.noise_std)
     said = (understood(run), save_settings(run))
@@ -283,11 +249,7 @@ def expected(outcomes: Sequence[Outcome], begun: int) -> str:
 
 
 def save_settings(run: Run) -> str:
-    r"""Write the settings of a first call, and say where they are.
-
-    Args:
-        run: The run.
-    """
+    r"""Write the settings of a first call, and say where they are."""
     if run.settings.is_stored:
         return ""
     run.settings.write()
@@ -295,11 +257,7 @@ def save_settings(run: Run) -> str:
 
 
 def save_results(run: Run) -> str:
-    r"""Add the sheet's results to the file of results, and report their number.
-
-    Args:
-        run: The run.
-    """
+    r"""Add the sheet's results to the file of results, and report their number."""
     if not run.measured.taken:
         return ""
     path, now = run.settings.file("results"), run.measured
@@ -317,10 +275,6 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
     r"""Write the sheet: open measurements first, then new ones.
 
     Where sheet and results are one file, its lines stay and the new ones follow.
-
-    Args:
-        run: The run.
-        lines: The new lines.
     """
     now, path = run.measured, run.settings.file("out")
     table = now.sheet
@@ -415,9 +369,6 @@ def of_ends(run: Run) -> list[str]:
 
     Some spreadsheets leave off the last line break, and so does a copy that was cut
     short within the last cell.
-
-    Args:
-        run: The run.
     """
     tables = {id(t): t for t in (run.measured.results, run.measured.sheet) if t}
     return [
@@ -429,11 +380,7 @@ def of_ends(run: Run) -> list[str]:
 
 
 def one_sided(run: Run) -> str:
-    r"""The number of values on the side without a candidate, if there are some.
-
-    Args:
-        run: The run.
-    """
+    r"""The number of values on the side without a candidate, if there are some."""
     sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
     side = sides.get(run.stop_reason or "")
     y = run.state.observations.y
@@ -453,11 +400,7 @@ def one_sided(run: Run) -> str:
 
 
 def of_marks(run: Run) -> list[str]:
-    r"""Remarks on words in place of values, in sentences.
-
-    Args:
-        run: The run.
-    """
+    r"""Remarks on words in place of values, in sentences."""
     now, lines = run.measured, list[str]()
     if now.excluded:
         lines.append(
@@ -510,7 +453,6 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
 
 
 def _text_of(run: Run, entry: Entry) -> str:
-    r"""The text in the cell of a result."""
     column = entry.table.column(run.settings.column)
     return "" if column is None else entry.line.cells[column]
 
@@ -519,9 +461,6 @@ def of_scale(run: Run) -> list[str]:
     r"""A hint at logarithms, where values span decades or noise grows with them.
 
     Not where somebody said what is wanted.
-
-    Args:
-        run: The run.
     """
     y, found = run.state.observations.y, run.settings
     grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
@@ -550,11 +489,7 @@ def of_values(run: Run, is_taken: bool) -> list[str]:
 
 
 def too_narrow(run: Run) -> str:
-    r"""The warning that predictions failed, in a measuring person's words.
-
-    Args:
-        run: The run.
-    """
+    r"""The warning that predictions failed, in a measuring person's words."""
     later = recent(run.state.calibration().ahead)
     inside = round(share_within(later, 0.95) * len(later))
     return (
@@ -568,9 +503,6 @@ def how_many(run: Run) -> list[str]:
     r"""The number of candidates on the side asked for, while that is open.
 
     Nothing before there is a model, and once every candidate is decided.
-
-    Args:
-        run: The run.
     """
     found, n = run.settings, len(run.pool)
     if not bool(run.answer.undecided.any()):
@@ -601,11 +533,7 @@ def _in_table_words(said: str) -> str:
 
 
 def often_failed(run: Run) -> list[str]:
-    r"""A question about each candidate that failed often: can it be measured?
-
-    Args:
-        run: The run.
-    """
+    r"""A question about each candidate that failed often: can it be measured?"""
     times = Counter(entry.row for entry in run.measured.having("failed"))
     return [
         f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
@@ -618,11 +546,7 @@ def often_failed(run: Run) -> list[str]:
 
 
 def foreseen(run: Run) -> str:
-    r"""The expected number of further measurements, in a sentence.
-
-    Args:
-        run: The run.
-    """
+    r"""The expected number of further measurements, in a sentence."""
     with doing("looking ahead", at_once=False):
         forecast = run.state.forecast()
     more, budget = forecast.observations, run.settings.budget

@@ -324,7 +324,6 @@ class TimeLeft:
         return self._works(self.done) >= FIRST_WORK
 
     def _works(self, counts: Mapping[str, float]) -> float:
-        r"""The seconds that so many measurements take on the machine of ``WORK``."""
         seconds = 0.0
         for method, n in counts.items():
             each, growth = WORK["Ax" if method == self.first else "ask and tell"]

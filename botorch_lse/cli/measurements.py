@@ -295,14 +295,10 @@ class _Reader:
 
     @property
     def notation(self) -> Notation:
-        r"""The notation of numbers."""
         return self.found.notation
 
     def column_of(self, table: Table) -> str:
         r"""The column of what is measured.
-
-        Args:
-            table: A file.
 
         Raises:
             ValueError: If it has none.
@@ -336,7 +332,6 @@ class _Reader:
         return found
 
     def missing(self, table: Table | None) -> list[str]:
-        r"""The places of cells with a word for what is missing."""
         if table is None:
             return []
         column = self.column_of(table)
@@ -421,7 +416,6 @@ class _Reader:
 
 
 def _status(text: str) -> str:
-    r"""The status that a cell of the results says."""
     word = " ".join(text.casefold().split())
     if word in FAILED:
         return "failed"
@@ -462,7 +456,6 @@ def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
 
 
 def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
-    r"""The question about a measurement that stands there twice."""
     value = one.value == other.value and one.value is not None
     return ValueError(
         f"{one.place}, and {other.place}: expected each measurement once, but both are "

@@ -49,11 +49,7 @@ class Notation:
         return self.seen or self.decimal or "."
 
     def number(self, text: str) -> float | None:
-        r"""The number that a cell holds, ``None`` if it holds something else.
-
-        Args:
-            text: The cell's text.
-        """
+        r"""The number that a cell holds, ``None`` if it holds something else."""
         return number_with(self.mark, text)
 
     def repair(self, text: str, sign: str = "") -> str:
@@ -110,11 +106,7 @@ class Notation:
 
 
 def repaired(text: str) -> str | None:
-    r"""The correct spelling of a number outside tables; ``None`` if ambiguous.
-
-    Args:
-        text: What was written.
-    """
+    r"""The correct spelling of a number outside tables; ``None`` if ambiguous."""
     remedy = Notation().repair(text).partition(" (")[0]
     return None if remedy == "write a number" else remedy
 

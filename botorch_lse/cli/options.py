@@ -34,9 +34,6 @@ def _with_negative_values(arguments: Sequence[str]) -> list[str]:
     r"""The words of a call, a negative value joined to the option before it.
 
     ``argparse`` takes ``-1e-3``, ``-5,5`` and ``-20,60`` for options.
-
-    Args:
-        arguments: The command line.
     """
     found = list[str]()
     for word in arguments:
@@ -91,11 +88,7 @@ def answered(
 
 
 def say(said: str) -> None:
-    r"""Print to standard output; a reader that has gone away ends no run.
-
-    Args:
-        said: What is said.
-    """
+    r"""Print to standard output; a reader that has gone away ends no run."""
     try:
         print(said, flush=True)
     except BrokenPipeError:

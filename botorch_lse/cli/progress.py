@@ -68,11 +68,7 @@ def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
 
 
 def _show(words: str) -> None:
-    r"""Write to standard error if there is one; a failure does not end the run.
-
-    Args:
-        words: What is written.
-    """
+    r"""Write to standard error if there is one; a failure does not end the run."""
     if sys.stderr is not None:  # ``None`` where the shell closed it
         with suppress(OSError):
             sys.stderr.write(words)

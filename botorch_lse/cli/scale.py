@@ -91,19 +91,11 @@ class Scale:
         return f"noise with standard deviation {std:.3g}"
 
     def told(self, observations: Observations) -> Observations:
-        r"""The results as they are told to the model.
-
-        Args:
-            observations: What was measured.
-        """
+        r"""The results as they are told to the model."""
         return replace(observations, y=self.inward(observations.y))
 
     def shown(self, observations: Observations) -> Observations:
-        r"""The results that the model was told, back in their units.
-
-        Args:
-            observations: What the model was told.
-        """
+        r"""The results that the model was told, back in their units."""
         return replace(observations, y=self.outward(observations.y))
 
     def answer(self, found: Classification) -> Classification:
@@ -111,9 +103,6 @@ class Scale:
 
         By logarithms the mean becomes a median, and ``sigma`` the deviation that a
         value near to it has: for larger ones see the bounds.
-
-        Args:
-            found: The answer of the model.
         """
         if not self.is_log:
             return found

@@ -256,7 +256,6 @@ def _stored() -> list[Any]:
 
 
 def _toml(value: Any) -> str:
-    r"""A value as TOML writes it."""
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(part) for part in value)}]"
     if isinstance(value, float):
@@ -372,7 +371,6 @@ def _same(name: str, one: Any, other: Any) -> bool:
 
 
 def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
-    r"""The complaint that a call and the settings disagree."""
     option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
     shown = written(given) if isinstance(given, float) else shown
@@ -418,7 +416,6 @@ def _checked(stored: Mapping[str, Any], file: str, text: str) -> dict[str, Any]:
 
 
 def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
-    r"""A value of the file as its field takes it."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is float and is_number:
         return float(value)

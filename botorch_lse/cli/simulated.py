@@ -145,7 +145,6 @@ def _outcome(
     values: Tensor,
     bench: np.random.Generator,
 ) -> Outcome:
-    r"""The outcome of one run."""
     state, sheets = truth.state, 0
     while not state.is_done:
         rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()

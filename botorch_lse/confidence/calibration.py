@@ -101,7 +101,6 @@ def growing_noise(
 
 
 def _ranks(values: Tensor) -> Tensor:
-    r"""The ranks of ``n`` numbers, from 1 on."""
     return values.argsort(stable=True).argsort().double() + 1
 
 

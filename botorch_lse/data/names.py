@@ -213,7 +213,6 @@ class Rows:
         )
 
     def _doubt(self, label: Hashable, line: Mapping[str, Any], rows: np.ndarray) -> str:
-        r"""The rows that a line may be about, in words."""
         named = ", ".join(map(str, rows[:MOST_NAMED]))
         more = f" and {len(rows) - MOST_NAMED} others" * (len(rows) > MOST_NAMED)
         lacks = [
@@ -305,7 +304,6 @@ class Inputs:
 
     @property
     def _wanted(self) -> list[str]:
-        r"""The names that a table of points needs, a word input as one column."""
         own = [_name(n) for n in self.names]
         return list(dict.fromkeys(n.partition(LEVEL_OF)[0] for n in own))
 
@@ -321,13 +319,11 @@ class Inputs:
 
     @cached_property
     def _ways(self) -> list[dict[str, Way | None]]:
-        r"""The ways to each input from each column of the table."""
         return [
             {c: way_to(own, x) for c, own in self.columns.items()} for x in self.X.T
         ]
 
     def _read(self, j: int, own: str, column: pd.Series, name: str) -> np.ndarray:
-        r"""The values of one input at the points."""
         source = str(column.name)
         if source != own and own.startswith(f"{source}{LEVEL_OF}"):
             return self._level(own, column, name)

@@ -117,7 +117,6 @@ class Observations:
 
     @property
     def _parts(self) -> dict[str, Any]:
-        r"""The fields that are numbers, by name."""
         return {n: part for n, part in vars(self).items() if isinstance(part, Tensor)}
 
     @property
@@ -349,12 +348,10 @@ def _by_name(
 
 
 def _labels(given: Any) -> list[Any]:
-    r"""A list of column names from one name or several."""
     return list(given) if _are_several(given) else [given]
 
 
 def _are_several(names: Any) -> bool:
-    r"""Whether there are several names of columns; anything else is one name."""
     return isinstance(names, (list, tuple, pd.Index, np.ndarray))
 
 
@@ -401,7 +398,6 @@ def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
 
 
 def _parsed(entry: Any) -> Any:
-    r"""A text as a float if it is one, else the entry as it is."""
     try:
         return float(entry) if isinstance(entry, str) else entry
     except ValueError:

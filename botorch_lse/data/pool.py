@@ -505,7 +505,6 @@ class Pool:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        r"""The reader of points whose inputs have names."""
         assert self.names is not None  # set in __post_init__
         return Inputs(self.names, self.X.cpu().numpy(), self.described.columns)
 

@@ -141,7 +141,6 @@ def optimal_design(
 
 
 def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | None:
-    r"""The weights to start from, on the simplex."""
     if initial is None:
         return None
     given = initial.weights if isinstance(initial, Design) else initial
@@ -154,7 +153,6 @@ def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | Non
 def _solve_features(
     arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
 ) -> Solution:
-    r"""Solve a problem that is stated in features."""
     X, V = arguments.X, arguments.others
     if arguments.gamma > 0:
         both = X if V is None else torch.cat((X, V))

@@ -277,7 +277,6 @@ def _warn_if_missed(smallest: float, kappa: float, n: int, rank: int) -> None:
 
 
 def _scatter(support: Tensor, counts: Tensor, weights: Tensor) -> Tensor:
-    r"""The counts of all points from those of the support."""
     full = torch.zeros_like(weights, dtype=torch.long)
     full[support] = counts.to(weights.device, torch.long)
     return full

@@ -476,7 +476,6 @@ class SmoothRemoval(Removal):
 def _taken(
     coefficients: tuple[Tensor, ...], slope: Tensor, present: Tensor, gain: Tensor
 ) -> Tensor:
-    r"""The decrease ``Q(1) - sqrt(z) Q(z)``; see ``SmoothRemoval``."""
     # Fused and in place where it can be: fresh memory costs more than arithmetic.
     y = (slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
     root = (0.5 * y).add_(0.5).clamp_min(LEAST).sqrt()
@@ -485,7 +484,6 @@ def _taken(
 
 
 def _product(one: Tensor | None, other: Tensor) -> Tensor:
-    r"""The product of two weights, the first perhaps 1."""
     return other if one is None else one * other
 
 
@@ -543,7 +541,6 @@ def _table_of_little(loss: Smooth) -> Tensor:
 
 
 def _nodes(degree: int) -> Tensor:
-    r"""``degree + 1`` Chebyshev points, between -1 and 1."""
     return torch.from_numpy(chebyshev.chebpts1(degree + 1))
 
 

@@ -60,19 +60,15 @@ class _ShareOfMax(Goal):
         return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
 
     def question(self, names: Sequence[str]) -> str:
-        r"""The question, with the output and the share."""
         return f"{names[0]} above {written(self.omega)} of its maximum"
 
     def level(self, mean: Tensor) -> float:
-        r"""The level: ``omega`` times the largest posterior mean."""
         return self.omega * float(mean.max())
 
     def level_of(self, values: Tensor) -> float:
-        r"""The level: ``omega`` times the largest value."""
         return self.omega * float(values.max())
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""The distances of the means from ``omega`` times the largest mean."""
         return mean - self.level(mean)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
@@ -270,7 +266,6 @@ class _Maximiser(Goal):
     can_anticipate: ClassVar[bool] = True
 
     def question(self, names: Sequence[str]) -> str:
-        r"""The question where the output is largest."""
         return f"where {names[0]} is largest"
 
     def __post_init__(self) -> None:
@@ -291,7 +286,6 @@ class _Maximiser(Goal):
         return accepted | (ruled_out & (regions.lower > others))
 
     def level(self, mean: Tensor) -> float:
-        r"""The largest posterior mean."""
         return float(mean.max())
 
     @property

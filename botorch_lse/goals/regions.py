@@ -650,7 +650,6 @@ def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
 
 
 def _one_level(goal: Above) -> float:
-    r"""The level, where it is one number."""
     if (level := goal.stated_level) is None:
         raise UnsupportedError(
             "Expected a `goal` with one level for all rows of one output. A rule that "

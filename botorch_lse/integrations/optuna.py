@@ -98,7 +98,6 @@ class LevelSetSampler(BaseSampler):
         ended: TrialState,
         values: Sequence[float] | None,
     ) -> State:
-        r"""The state after one more trial has ended."""
         row = self._row_of(trial)
         if row is None or state.is_done:
             return state
@@ -214,7 +213,6 @@ class LevelSetSampler(BaseSampler):
 
 
 def _stop(study: Study) -> None:
-    r"""End ``study.optimize``."""
     # Optuna raises where `study.ask` and `study.tell` are called by hand, and refuses
     # the last result with it: there is no loop to end then.
     with contextlib.suppress(RuntimeError):

@@ -94,7 +94,6 @@ class SubmititExecutor(Executor):
             await_all([future for future in jobs if not future.cancelled()])
 
     def _watch(self) -> None:
-        r"""Look at the jobs until there are none."""
         failing = dict[Future[Any], float]()
         while True:
             for future, job in list(self._jobs.items()):
@@ -133,7 +132,6 @@ class _JobFuture(Future[Any]):
         self._job = job
 
     def cancel(self) -> bool:
-        r"""Cancel the job, whether it waits or runs."""
         if not self.done():
             self._job.cancel(check=False)
         return super().cancel()

@@ -293,7 +293,6 @@ def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None
 
 
 def _plain(M: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    r"""``M`` factors and shifts that change nothing."""
     return torch.ones(M).to(like), torch.zeros(M).to(like)
 
 

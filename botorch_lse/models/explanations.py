@@ -167,7 +167,6 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
 
 
 def _scaled(kernel: Kernel, factor: float) -> ScaleKernel:
-    r"""The kernel with its variance times a factor."""
     found: ScaleKernel = ScaleKernel(kernel).double()
     found.outputscale = torch.tensor(factor, dtype=torch.float64)
     return found
@@ -182,7 +181,6 @@ def _noises(model: Any) -> Tensor:
 
 
 def _fitted_with(model: AnyGP, noise: float) -> AnyGP | None:
-    r"""A model fitted with a given noise; ``None`` where that fails."""
     likelihood = model.likelihood
     wanted = min(noise, float(_noises(model)[-1]))
     likelihood.noise = torch.full_like(likelihood.noise, wanted)

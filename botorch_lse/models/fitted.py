@@ -306,7 +306,6 @@ def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
 
 
 def _numbers(d: int, words: Mapping[int, int]) -> list[int]:
-    r"""The columns that belong to no word."""
     of_words = {first + j for first, n in words.items() for j in range(n)}
     return [column for column in range(d) if column not in of_words]
 
@@ -448,7 +447,6 @@ def _between(lower: float, upper: float, initial_value: Tensor) -> Interval:
 
 
 def _double(value: float) -> Tensor:
-    r"""The number as a float64 tensor without dimensions."""
     return torch.tensor(value, dtype=torch.float64)
 
 

@@ -352,7 +352,6 @@ class GPPrior:
         )
 
     def _widest(self, X: Tensor) -> float:
-        r"""The largest standard deviation at some points."""
         if self.batch_shape:
             raise UnsupportedError(
                 "Expected one process, but got an ensemble of "
@@ -1455,7 +1454,6 @@ class PoolPosterior:
 
     @property
     def _data(self) -> Tensor:
-        r"""The ``n x d'`` features of the observations."""
         return self.F[self.indices] if self.data is None else self.data
 
     def _with_data(self, rows: Tensor | slice) -> Tensor:

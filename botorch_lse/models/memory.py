@@ -109,7 +109,6 @@ def _set(parameters: Iterable[Tensor], values: list[list[float]]) -> bool:
 
 
 def _hash_of(model: ExactGP, random: Tensor) -> str:
-    r"""The hash of everything that a fit depends on."""
     digest = hashlib.sha256(f"{_versions()}|{model}".encode())
     inputs: Any = model.train_inputs
     noise = getattr(model.likelihood, "noise", None)  # where it is known, no parameter

@@ -691,7 +691,6 @@ def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
 
 
 def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
-    r"""The result of ``_left_after`` for one output: ``r`` variances."""
     problem = batch.problem
     ids, left = batch.worst(min(batch.n_targets, many))
     total = batch.variance[rows] + problem.noise_var[rows]

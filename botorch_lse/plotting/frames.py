@@ -383,7 +383,6 @@ def _panels(
 
 
 def _held(others: Sequence[Axis], anchor: int, is_exact: bool) -> str:
-    r"""The inputs that a slice holds fixed, in words."""
     words = [f"{axis.name} = {axis.text(anchor)}" for axis in others[:_MOST_HELD]]
     if len(others) > _MOST_HELD:
         words.append(f"{len(others) - _MOST_HELD} more")

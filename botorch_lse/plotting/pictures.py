@@ -505,7 +505,6 @@ def pareto_set(
 
 
 def _outputs_of(frame: pd.DataFrame) -> tuple[str, ...]:
-    r"""The names of the outputs of which a frame has means and intervals."""
     columns = [str(name) for name in frame.columns]
     names = (name.removesuffix("_mean") for name in columns if name.endswith("_mean"))
     return tuple(n for n in names if {f"{n}_lower", f"{n}_upper"} <= set(columns))
@@ -604,7 +603,6 @@ def calibration_picture(calibration: Calibration, *, metric: str = "y") -> m.Pic
 
 
 def _span(values: pd.Series, default: float) -> tuple[float, float]:
-    r"""The range of values; ``-default`` and ``default`` if there are none."""
     return (values.min(), values.max()) if len(values) else (-default, default)
 
 
@@ -761,7 +759,6 @@ def _coordinates(part: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def _place(part: pd.DataFrame) -> pd.Series:
-    r"""The position of each row, in words."""
     words = []
     for axis in "xy":
         digits = significant(part[axis].min(), part[axis].max(), 6)
@@ -848,7 +845,6 @@ def _sides(frame: pd.DataFrame) -> tuple[pd.Series, dict[str, str]]:
 
 
 def _swatches(sides: Mapping[str, str], colours: Mapping[str, str]) -> dict[str, str]:
-    r"""The colours of the sides by label."""
     return {label: colours[side] for side, label in sides.items()}
 
 

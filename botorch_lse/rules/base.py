@@ -253,7 +253,6 @@ def problems_of(
 def _problem_of_pairs(
     fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
 ) -> PosteriorProblem:
-    r"""``problems_of`` where a measurement gives one output of a row."""
     each = [targets.rows] * len(fits.posteriors)
     if matters is not None:
         each = [own[m[own]] for own, m in zip(each, matters, strict=True)]

@@ -526,7 +526,6 @@ def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
 
 
 def _gains_apart(each: Sequence[Reductions]) -> Gains:
-    r"""``gains_of_outputs`` of independent outputs that are measured together."""
     every = torch.arange(len(each[0].rows))
     for parts in zip(*(own._blocks() for own in each), strict=True):
         blocks = zip(*(part[1] for part in parts), strict=True)
@@ -540,7 +539,6 @@ def _gains_apart(each: Sequence[Reductions]) -> Gains:
 
 
 def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
-    r"""``gains_of_outputs`` of correlated outputs that are measured together."""
     every, rows = torch.arange(len(reductions.rows)), reductions.rows
     noise = [own[rows] for own in fits.noise]
     for part in reductions.parts():
@@ -549,7 +547,6 @@ def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
 
 
 def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
-    r"""``gains_of_outputs`` where a measurement gives one output."""
     layout = fits.layout
 
     def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
@@ -755,7 +752,6 @@ class Reductions:
 
     @property
     def _moves(self) -> tuple[Tensor, Tensor]:
-        r"""The argument ``reach`` of ``best`` for these rows."""
         variance = self.posterior.variance[self.rows]
         return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
 
@@ -803,7 +799,6 @@ class Reductions:
         return some[best_ones(scores, size)]
 
     def _of(self, some: Tensor) -> Reductions:
-        r"""These reductions for some rows, given by their places."""
         rows, noise_var = self.rows[some], self.noise_var[some]
         costs = None if self.costs is None else self.costs[some]
         return replace(self, rows=rows, noise_var=noise_var, costs=costs)

@@ -153,7 +153,6 @@ class ComposedStrategy(Strategy):
 
     @property
     def _rule(self) -> Rule:
-        r"""The given rule, or the default one of the goal."""
         if self.rule is not None:
             return self.rule
         return default_rule(self.goal, self.pool, self.content_tol is not None)
@@ -225,9 +224,6 @@ class ComposedStrategy(Strategy):
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with intervals, for a Pareto set.
-
-        Args:
-            state: Where the run stands.
 
         Raises:
             ValueError: If the goal is no Pareto set.

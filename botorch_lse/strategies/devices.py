@@ -73,7 +73,6 @@ class OnDevice:
         return self._here(found)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        r"""The answer of a method of the inner algorithm."""
         given, named = moved((arguments, options), self.device)
         with torch.device(self.device):
             found = getattr(self.inner, name)(*given, **named)

@@ -344,7 +344,6 @@ class GaussianAlgorithm(Algorithm):
         return torch.arange(n - len(self.items), n)
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
-        r"""Posterior means and standard deviations of the ``T`` items."""
         if len(self.items) == len(posterior.mean):
             return posterior.mean, posterior.sigma
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
@@ -490,8 +489,6 @@ class GaussianAlgorithm(Algorithm):
         return learnt
 
     def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
-        r"""The belief of newly fitted processes after all observations."""
-
         def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
             return self._with_raised_scale(output, prior, own)
 
@@ -550,7 +547,6 @@ class GaussianAlgorithm(Algorithm):
         return found
 
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
-        r"""Remarks on values that a fitted model does not make itself."""
         found: list[Remark | None] = []
         for j, own in enumerate(self.model.by_output(history)):
             between = learnt.fits.posteriors[j].prior.noise_between
@@ -673,7 +669,6 @@ class GaussianAlgorithm(Algorithm):
         return replace(belief, fits=fits, n_intervals=belief.n_intervals + n)
 
     def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
-        r"""Whether every point was measured that can be."""
         return not bool(self.model.unseen(measured, lost).any())
 
     def warn_of_contradictions(self, learnt: Belief, belief: Belief) -> None:
@@ -811,7 +806,6 @@ class GaussianAlgorithm(Algorithm):
         return self._with_sides(replace(belief, fits=fits, n_intervals=t))
 
     def _with_sides(self, belief: Belief) -> Belief:
-        r"""The belief with the regions and sides of the present posterior."""
         fits, posterior = belief.fits, belief.posterior
         beta = self.width_of(belief.n_intervals, posterior)
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
@@ -1521,7 +1515,6 @@ def _warned(before: Belief, after: Belief) -> Belief:
 
 
 def _but(places: Tensor, n: int) -> Tensor:
-    r"""All places of ``n`` except some."""
     kept = torch.ones(n, dtype=torch.bool)
     kept[places] = False
     return kept.nonzero().view(-1)

@@ -438,7 +438,6 @@ class Strategy(ABC):
         return state
 
     def _replay_bare(self, state: State, observations: Observations) -> State:
-        r"""The state after observations without round numbers."""
         told, places = 0, torch.arange(len(observations))
         while told < len(observations):
             one = observations.select(places[told : told + 1])
@@ -496,7 +495,6 @@ class Strategy(ABC):
         return n
 
     def _is_round(self, state: State, group: Observations) -> bool:
-        r"""Whether a group of values told at once is the open round."""
         if self.algorithm.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
         if looks(group, state.round) > 1:
@@ -976,7 +974,6 @@ def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
 
 
 def _entries(observations: Observations) -> list[tuple[Any, ...]]:
-    r"""Round, row and values of each entry of labelled observations."""
     if len(observations) == 0:
         return []
     assert observations.round is not None  # labelled

@@ -885,9 +885,6 @@ class TruVaRStrategy(GPStrategy):
         Excluded rows count too, since a heuristic width may have excluded them wrongly.
         ``state.classification.above`` holds the accepted row.
 
-        Args:
-            state: Where the run stands.
-
         Source:
             Bogunovic et al. (2016), section 4.
         """

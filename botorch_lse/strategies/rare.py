@@ -205,7 +205,6 @@ def rare_event(
 
 
 def _watching(strategy: Any) -> Any:
-    r"""The strategy that watches its content and does not wait for both sides."""
     if strategy.content_tol is None:
         known = ContentKnown(0.05, until_sampled=True)
         strategy = replace(strategy, content_tol=known)
@@ -216,7 +215,6 @@ def _watching(strategy: Any) -> Any:
 
 
 def _is_met(state: State) -> bool:
-    r"""Whether a value of the event was measured."""
     goal, data = state.strategy.parts.goal, state.observations  # type: ignore[attr-defined]
     exact = torch.zeros_like(data.y)
     return bool((goal.found_sides(data.indices, [data.y], [exact]) == ABOVE).any())

@@ -144,7 +144,6 @@ def joint_draws(
 
 
 def _root(covariance: Tensor) -> Tensor:
-    r"""A factor of a covariance that may be singular."""
     largest = float(covariance.diagonal().max())
     one = torch.eye(len(covariance), dtype=covariance.dtype)
     jitter = JITTER * largest

@@ -314,7 +314,6 @@ class GaussianProcesses:
     def _places_by_output(
         self, history: Observations
     ) -> Iterator[tuple[Observations, Tensor]]:
-        r"""The observations of each output, and their places in the history."""
         for j, own in enumerate(self.by_output(history)):
             yield own, self.layout.places(history.indices, j)
 
@@ -439,11 +438,7 @@ class GaussianProcesses:
         return torch.maximum(history.yvar, least.view(history.yvar.shape))
 
     def refuted(self, history: Observations) -> list[Refuted | None]:
-        r"""The evidence of repeats against the stated noise, for each output.
-
-        Args:
-            history: All observations.
-        """
+        r"""The evidence of repeats against the stated noise, for each output."""
         found: list[Refuted | None] = []
         for j, own in enumerate(self.by_output(history)):
             X, noise, fixed = self.candidates.X, own.yvar, self.outputs[j].fixed
@@ -476,7 +471,6 @@ class GaussianProcesses:
     def _fitted(
         self, history: Observations, seed: int, n_rounds: int
     ) -> Sequence[GPPrior]:
-        r"""The processes of all outputs, fitted to all observations."""
         if self.together is None:
             pairs = zip(self.outputs, self.by_output(history), strict=True)
             return [out.fit(data, seed, n_rounds) for out, data in pairs]
@@ -494,7 +488,6 @@ class GaussianProcesses:
         history: Observations,
         transform: Callable[[int, GPPrior, Observations], GPPrior],
     ) -> list[GPPrior]:
-        r"""The fitted processes, each transformed and after its own history."""
         triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
         found = [
             prior

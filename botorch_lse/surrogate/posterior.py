@@ -108,7 +108,6 @@ class Fits:
     def _given(
         self, new: Observations
     ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
-        r"""The rows, the values and their noise variances, for each output."""
         each = self.layout.by_output(new)
         return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
 

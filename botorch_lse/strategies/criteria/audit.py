@@ -338,7 +338,6 @@ class Audit(Criterion):
         return self._claimed(note, run)
 
     def _judged(self, note: AuditNote) -> AuditNote:
-        r"""The note with the verdicts of the rows that are due."""
         claim = note.claim
         if claim is None or note.ended is not None:
             return note
@@ -361,7 +360,6 @@ class Audit(Criterion):
         return more.masked_fill(note.lost, 0)  # one does not wait for them
 
     def _values(self, note: AuditNote) -> Values:
-        r"""The measurements since the claim was made."""
         claim = note.claim
         assert claim is not None  # else there is nothing to compare
         found = self._means_of(note, claim.total, claim.variance, claim.counts)
@@ -615,7 +613,6 @@ class Audit(Criterion):
         )
 
     def _noise_in_words(self, note: AuditNote, run: Run) -> str:
-        r"""The assumption about the noise, in words."""
         if note.noise == SIDE:
             return "independent noise of median zero"
         if note.noise == LEARNT:
@@ -710,7 +707,6 @@ def _added(
 
 
 def _in_words(bounds: Tensor | None) -> str:
-    r"""The bounds of the noise of all outputs, in words."""
     assert bounds is not None  # the audit was judged by them
     return " and ".join(f"{bound:.3g}" for bound in bounds.tolist())
 

@@ -137,7 +137,6 @@ class Run:
         return run
 
     def _with(self, criterion: Criterion, note: Any) -> Run:
-        r"""The run with one more criterion."""
         return replace(
             self, criteria=(*self.criteria, criterion), notes=(*self.notes, note)
         )
@@ -148,7 +147,6 @@ class Run:
 
     @property
     def _inner(self) -> Run:
-        r"""The run without its last criterion."""
         return replace(self, criteria=self.criteria[:-1], notes=self.notes[:-1])
 
     # --- choosing ---------------------------------------------------------------------

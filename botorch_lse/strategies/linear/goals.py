@@ -147,7 +147,6 @@ class InRegion(LinearGoal):
         return [own * unit for own, unit in pairs]
 
     def _allowed(self, belief: LinearBelief) -> Tensor:
-        r"""The cells that the intervals allow."""
         ends = self._columns(belief.lower), self._columns(belief.upper)
         return self.region.allowed(*ends)
 
