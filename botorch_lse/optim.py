@@ -1,4 +1,4 @@
-r"""From an acquisition function and a pool to a batch, by an optimal design."""
+r"""Batches from an acquisition function and a pool, by an optimal design."""
 
 from __future__ import annotations
 

@@ -558,7 +558,7 @@ class CalibrationAnalysis(LevelSetCard):
         return plotting.calibration_frame(found), figure
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""How many values lay within their intervals, and whether that is too few."""
+        r"""The subtitle: values within their intervals, and whether they are few."""
         said = str(self.calibration(node, experiment))
         return said if self.metric is None else f"{self.metric}: {said}"
 

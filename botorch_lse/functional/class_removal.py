@@ -164,7 +164,7 @@ class ProductRemoval:
     factors: tuple[tuple[int, Tensor, tuple[Removal, ...]], ...]
 
     def of(self, gains: Sequence[Tensor]) -> Tensor:
-        r"""As ``ClassRemoval.of``; no term is the small difference of large ones."""
+        r"""The removals of ``ClassRemoval.of``, without differences of large terms."""
         total, known = gains[0].new_zeros(()), torch.ones_like(self.factors[0][1])
         for j, probability, removals in self.factors:
             variance = removals[0].of(gains[j])

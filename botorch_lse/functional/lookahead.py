@@ -561,7 +561,7 @@ def _fitted(value: Tensor, u: Tensor, y: Tensor) -> Tensor:
 
 @cache
 def to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
-    r"""From coefficients of Chebyshev polynomials on an interval to those of powers."""
+    r"""The powers' coefficients of Chebyshev polynomials on an interval."""
     found = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
     for k in range(degree + 1):
         series = chebyshev.Chebyshev([0.0] * k + [1.0], domain=domain)

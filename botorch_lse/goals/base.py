@@ -111,7 +111,7 @@ class Goal(ABC):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``."""
+        r"""The directions of a Pareto set (whether more is better), else ``None``."""
         return None
 
     @property

@@ -363,7 +363,7 @@ class ParetoSet(Goal):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""For each output, whether more is better."""
+        r"""The directions: for each output, whether more is better."""
         return self.maximize
 
     def bytes_for(self, n_items: int) -> int:

@@ -77,7 +77,7 @@ class LevelSetSampler(BaseSampler):
     # --- what is known ----------------------------------------------------------------
 
     def state(self, study: Study) -> State:
-        r"""Where the run stands after all finished trials of a study."""
+        r"""The state of the run after all finished trials of a study."""
         start = self.strategy.init(self.seed), frozenset[int]()
         state, known = self._states.get(study._study_id, start)
         ended = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)

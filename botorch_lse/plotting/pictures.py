@@ -228,7 +228,7 @@ Contours = dict[str, tuple[str, float]]
 def _level_columns(
     classification: Classification,
 ) -> tuple[dict[str, np.ndarray], Contours]:
-    r"""Of a region each output's mean minus each level, to draw where that is 0."""
+    r"""Columns of each output's mean minus each level of a region, drawn where 0."""
     columns, contours = dict[str, np.ndarray](), Contours()
     for output in classification.outputs:
         for i, level in enumerate(output.levels):

@@ -205,7 +205,7 @@ class SelectionContext:
 
     @property
     def rows_that_matter(self) -> list[Tensor] | None:
-        r"""For each output, bools of the rows whose value still decides a side.
+        r"""Bools, for each output, of the rows whose value still decides a side.
 
         ``None`` where that is the same as being in question.
         """

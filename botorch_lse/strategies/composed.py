@@ -164,7 +164,7 @@ class ComposedStrategy(Strategy):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``."""
+        r"""The directions of a Pareto set (whether more is better), else ``None``."""
         return self.goal.directions
 
     @property

@@ -1257,7 +1257,7 @@ class State:
     @property
     @ordinary
     def remarks(self) -> tuple[Remark, ...]:
-        r"""What is notable or doubtful about the values that were told.
+        r"""The remarks and questions about the values that were told.
 
         The guarantee of the answer has their sentences as well. Each has a ``kind``,
         the ``rows`` that it is about and its ``text``.

@@ -265,7 +265,7 @@ class ContentKnown(ContentStop):
 
 @dataclass(frozen=True)
 class MinimumU(ContentStop):
-    r"""Stop once every row's mean is so many deviations from the level (AK-MCS).
+    r"""Stop once every row's mean is ``limit`` deviations from the level (AK-MCS).
 
     For comparison with what other packages do. It says nothing of the number, and
     usually ends later than is needed. The stop reason is ``"minimum U"``.
