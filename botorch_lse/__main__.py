@@ -64,9 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def demo(arguments: Sequence[str]) -> int:
     r"""Run the demo.
 
-    Args:
-        arguments: Its options.
-
     Returns:
         The exit status, as of ``main``.
     """
@@ -75,11 +72,6 @@ def demo(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    r"""Run the demo, where errors are answered.
-
-    Args:
-        arguments: Its options.
-    """
     options = parse(arguments)
     logging.disable(logging.INFO)  # Ax logs a line per trial
     try:
@@ -154,11 +146,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    r"""The demo's options, read from the command line and checked.
-
-    Args:
-        arguments: The command line.
-    """
+    r"""The demo's options, read from the command line and checked."""
     reader = parser()
     options = parsed(reader, arguments)
     for name in ("noise", "batch", "budget"):

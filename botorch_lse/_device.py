@@ -1,4 +1,4 @@
-r"""Values and records from one device to another.
+r"""Moves of values and records from one device to another.
 
 A strategy computes on the device of its pool, while tables, pictures and stored runs
 want what goes in and out on the CPU. Between the two everything passes through here.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def moved(value: T, device: torch.device) -> T:
-    r"""The same value with all its tensors on a device; what is there stays itself.
+    r"""The value with all its tensors on a device; what is there stays itself.
 
     Tensors; dataclasses, without what they have computed meanwhile; lists, tuples and
     dictionaries; modules (kernels, models), which are copied; methods and partial
@@ -45,12 +45,12 @@ def moved(value: T, device: torch.device) -> T:
 
 
 def on_cpu(value: T) -> T:
-    r"""The same value with all its tensors on the CPU; see ``moved``."""
+    r"""The value with all its tensors on the CPU; see ``moved``."""
     return moved(value, CPU)
 
 
 def at_home(values: Tensor) -> Tensor:
-    r"""A tensor where those are that are made now: on torch's default device.
+    r"""The tensor on torch's default device, where new tensors are made now.
 
     That is the CPU, and the pool's device only while a strategy computes there.
     """
@@ -88,7 +88,7 @@ def _usable(value: Any) -> Any:
 
 @dataclass(eq=False)
 class Move:
-    r"""A move of several values that may share parts, which they then share there.
+    r"""A move of several values that keeps parts shared that were shared.
 
     Args:
         device: Where their tensors shall live.
@@ -107,7 +107,7 @@ class Move:
         self._pairs = {id(pair[0]): pair for pair in self.known}
 
     def __call__(self, value: Any) -> Any:
-        r"""The value there."""
+        r"""The value on the new device."""
         if value is None or isinstance(value, str | int | float | bool | complex):
             return value
         if id(value) not in self._pairs:
@@ -116,7 +116,7 @@ class Move:
 
     @property
     def way_back(self) -> tuple[tuple[Any, Any], ...]:
-        r"""Pairs of what is there and what it was made of, for ``known``."""
+        r"""The pairs of moved values and their originals, for ``known``."""
         pairs = self._pairs.values()
         return tuple((there, here) for here, there in pairs if there is not here)
 
@@ -154,7 +154,7 @@ class Move:
         return value if all(a is b for a, b in pairs) else build(*there)
 
     def _record(self, value: Any) -> Any:
-        r"""A dataclass, whose checks were made when it was first made."""
+        r"""The moved dataclass, without the checks made when it was first built."""
         # What it computed itself may be of another device or hold one that is.
         kind = type(value)
         own = {
@@ -172,7 +172,7 @@ class Move:
         return made
 
     def _module(self, value: Module) -> Module:
-        r"""A module, copied with what torch knows of it and tensors it holds aside."""
+        r"""The moved module, with what torch knows of it and tensors it holds aside."""
         if all(tensor.device == self.device for tensor in _tensors_of(value)):
             return value
         made = deepcopy(value).to(self.device)
@@ -183,7 +183,7 @@ class Move:
 
 
 def _held_aside(part: Module) -> Iterator[tuple[str, Any]]:
-    r"""What a module holds as plain attributes that may be tensors."""
+    r"""The plain attributes of a module that may be tensors."""
     for name, value in list(vars(part).items()):
         if isinstance(value, Tensor) or type(value) in (list, tuple):
             yield name, value

@@ -1,4 +1,4 @@
-r"""Files that are written: as a whole or not at all, and over nothing unseen.
+r"""Files written as a whole or not at all, and over nothing unseen.
 
 Everything that this package writes goes through ``write_whole``. A link stays a link
 and the file it leads to is replaced; a file that forbids writing is left alone; so is
@@ -38,7 +38,7 @@ class ChangedError(OSError):
 
 @dataclass(frozen=True)
 class Seen:
-    r"""What a file held when it was looked at.
+    r"""The content of a file when it was looked at.
 
     Args:
         digest: That of its content; ``None``: there was no such file.
@@ -48,7 +48,7 @@ class Seen:
 
     @classmethod
     def of(cls, content: bytes | None) -> Seen:
-        r"""What somebody saw who read a content, or found no file."""
+        r"""The record of a content that was read, or of a missing file."""
         return cls(None if content is None else hashlib.sha256(content).digest())
 
 
@@ -87,7 +87,7 @@ def read_whole(path: str | Path) -> bytes | None:
 
 
 def seen_to_write(path: str | Path) -> Seen:
-    r"""What a file holds that is to be replaced later.
+    r"""The content of a file that is to be replaced later.
 
     It is for the beginning of a call, which should not fail at its end: what forbids
     writing is found now, and what ended calls left beside the file is removed.
@@ -193,7 +193,7 @@ def _give_rights(old: Path, new: Path) -> None:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    r"""A new file beside another one, that is removed unless it took another name."""
+    r"""A new file beside another one, removed unless it took another name."""
     while True:
         token = secrets.token_hex(4)
         name = f".{target.name[:_LONGEST]}.{token}{_ENDING}"

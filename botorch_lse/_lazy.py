@@ -24,7 +24,7 @@ def lazy_names(
     names: Mapping[str, str],
     elsewhere: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    r"""``__getattr__`` and ``__dir__`` of a package that loads names on first use.
+    r"""The ``__getattr__`` and ``__dir__`` of a package that loads names on first use.
 
     Its modules are found as attributes too, as if it had imported them.
 
@@ -88,7 +88,7 @@ def _homes(name: str) -> list[str]:
 
 
 class LazyModule(ModuleType):
-    r"""Another package's module, imported when something of it is first used.
+    r"""A module of another package that is imported on first use.
 
     Args:
         name: The module's name.

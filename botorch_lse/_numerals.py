@@ -26,7 +26,7 @@ _ESCAPED = re.compile(r"\\xa0|\\u(?:20[0-9a-f]{2}|3000)")
 
 
 def plain(text: str) -> str:
-    r"""A text as numbers are read: with a plain minus, without blanks around.
+    r"""The text of a number with a plain minus and without blanks around it.
 
     An apostrophe in front is how spreadsheets keep a number as a text.
     """
@@ -39,15 +39,12 @@ def readable(said: str) -> str:
     Example:
         >>> readable("got " + repr("1\u202f000"))
         "got '1 000'"
-
-    Args:
-        said: The message.
     """
     return _ESCAPED.sub(" ", said)
 
 
 def number_with(mark: str, text: str) -> float | None:
-    r"""The number that a text is with a decimal mark, ``None`` if it is no number.
+    r"""The number in a text with a given decimal mark, ``None`` if it holds none.
 
     Args:
         mark: The decimal mark.
@@ -66,7 +63,7 @@ def is_number(text: str) -> bool:
 
 
 def marks_of(text: str) -> set[str]:
-    r"""The decimal marks in a text that is a number, of which one counts."""
+    r"""The possible decimal marks of a text that is a number."""
     return {m for m in MARKS if m in text and number_with(m, text) is not None}
 
 
@@ -76,7 +73,7 @@ def is_doubtful(text: str) -> bool:
 
 
 def with_point(text: str) -> str:
-    r"""What to write for a number with a comma where only a point is understood.
+    r"""The number with a point in place of a comma, for readers of points only.
 
     Example:
         >>> with_point("65,5"), with_point("1,000")
@@ -90,11 +87,7 @@ def with_point(text: str) -> str:
 
 
 def clear_mark(texts: Iterable[str]) -> str | None:
-    r"""The mark that most numbers of a column have for sure; ``None`` if none has one.
-
-    Args:
-        texts: The cells.
-    """
+    r"""The mark that most numbers of a column surely have; ``None`` if none has."""
     marked = (text for text in texts if not is_doubtful(text))
     found = Counter(mark for text in marked for mark in marks_of(text))
     return max(MARKS, key=lambda mark: found[mark]) if found else None
@@ -136,7 +129,7 @@ def written(value: SupportsFloat, sigma: float | None = None) -> str:
 
 
 def significant(low: float, high: float, least: int) -> int:
-    r"""How many digits tell numbers of a range apart: a thousandth of it shows.
+    r"""The number of digits that tell numbers of a range apart (to a thousandth).
 
     Example:
         >>> significant(0.0, 1.0, 4), significant(10000000.0, 10000040.0, 4)

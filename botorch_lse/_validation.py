@@ -43,7 +43,7 @@ def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
 
 
 def finite_number(value: Any, name: str) -> float:
-    r"""``value`` as a finite float.
+    r"""The ``value`` as a finite float.
 
     Raises:
         ValueError: If it is not one finite number; text and booleans are none.
@@ -74,7 +74,7 @@ def in_interval(
     closed_high: bool = False,
     remedy: str = "",
 ) -> float:
-    r"""``value`` as a float between ``low`` and ``high``.
+    r"""The ``value`` as a float between ``low`` and ``high``.
 
     Raises:
         ValueError: If it is not one number, or outside the interval.
@@ -90,7 +90,7 @@ def in_interval(
 
 
 def whole_number(value: Any, name: str, at_least: int) -> int:
-    r"""``value`` as an int of at least ``at_least`` that an int64 holds.
+    r"""The ``value`` as an int of at least ``at_least`` that an int64 holds.
 
     Raises:
         ValueError: If it is not a whole number, too small or too large.
@@ -111,7 +111,7 @@ def whole_number(value: Any, name: str, at_least: int) -> int:
 
 
 def truth_value(value: Any, name: str) -> bool:
-    r"""``value`` as a bool.
+    r"""The ``value`` as a bool.
 
     Raises:
         ValueError: If it is not one; text such as "no" would count as true.
@@ -142,7 +142,7 @@ def check_shape(
 
 
 def usable_device(value: Any, name: str) -> torch.device:
-    r"""``value`` as a device that torch can compute on, in float64.
+    r"""The ``value`` as a device that torch can compute on, in float64.
 
     Args:
         value: A device or its name.
@@ -197,7 +197,7 @@ def of_type(
 
 
 def kind_of(value: Any) -> str:
-    r"""What a value is, for a message: its type, or that it is a class itself.
+    r"""The kind of a value, for a message: its type, or that it is a class itself.
 
     A class given in place of an object of it lacks its parentheses, which the name of
     its own type, ``type`` or ``ABCMeta``, would not tell anybody.
@@ -233,7 +233,7 @@ def real_vector(
     *,
     booleans: bool = False,
 ) -> Tensor:
-    r"""``values`` as a finite float64 vector.
+    r"""The ``values`` as a finite float64 vector.
 
     Args:
         values: A number sequence, array, tensor or pandas series.
@@ -263,7 +263,7 @@ def real_vector(
 def non_negative_vector(
     values: Any, name: str, length: int, per: str, *, booleans: bool = False
 ) -> Tensor:
-    r"""Like ``real_vector``; besides, no entry may be negative."""
+    r"""The ``values`` as a finite float64 vector without negative entries."""
     vector = real_vector(values, name, length, per, booleans=booleans)
     if (vector < 0).any():
         first = int((vector < 0).nonzero()[0])
@@ -273,7 +273,7 @@ def non_negative_vector(
 
 
 def whole_numbers(values: Any, name: str) -> Tensor:
-    r"""``values`` as an int64 tensor of any shape, a copy on the default device.
+    r"""The ``values`` as an int64 tensor of any shape, a copy on the default device.
 
     Rows are counted on the CPU, and where a strategy computes on another device on that
     one; torch's default device says which of both it is.
@@ -306,7 +306,7 @@ def whole_numbers(values: Any, name: str) -> Tensor:
 
 
 def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
-    r"""``values`` as an int64 vector of rows of a pool.
+    r"""The ``values`` as an int64 vector of rows of a pool.
 
     Args:
         values: A number, or a sequence, array, tensor or pandas series of numbers.
@@ -410,7 +410,6 @@ def is_number(value: Any) -> bool:
 
 
 def _is_boolean(value: Any) -> bool:
-    r"""Whether it is a truth value of Python, NumPy or torch."""
     return isinstance(value, bool) or getattr(value, "dtype", None) in (
         bool,
         torch.bool,
@@ -420,7 +419,7 @@ def _is_boolean(value: Any) -> bool:
 def real_numbers(
     values: Any, name: str, *, booleans: bool = False, gaps: bool = False
 ) -> Tensor:
-    r"""``values`` as a float64 tensor of any shape, a copy.
+    r"""The ``values`` as a float64 tensor of any shape, a copy.
 
     What Python, NumPy or torch would convert in silence is no number here: text,
     truth values, dates, the real part of complex numbers. A tensor stays on its device.
@@ -481,7 +480,7 @@ def _only_numbers(
 
 
 def real_matrix(values: Any, name: str) -> Tensor:
-    r"""``values`` as a finite float64 matrix with at least one row and column.
+    r"""The ``values`` as a finite float64 matrix with at least one row and column.
 
     Raises:
         BotorchTensorDimensionError: If it is not a non-empty matrix.

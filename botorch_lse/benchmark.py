@@ -1,4 +1,4 @@
-r"""``python -m botorch_lse.benchmark``: a door to the benchmarks of a clone.
+r"""The command ``python -m botorch_lse.benchmark``: a door to a clone's benchmarks.
 
 The experiments of the papers and the benchmarks stand in the folder ``research`` beside
 this package. They are not part of an installed wheel; from there this command says

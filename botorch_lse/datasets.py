@@ -119,7 +119,7 @@ def web_page() -> WebPage:
 
 
 def f1_score(predicted: Tensor, truth: Tensor) -> float:
-    r"""``2 TP / (2 TP + FP + FN)``, rows above the level being the positives.
+    r"""The F1 score ``2 TP / (2 TP + FP + FN)``; rows above the level are positive.
 
     Args:
         predicted: ``N`` bools.

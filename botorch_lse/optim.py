@@ -1,4 +1,4 @@
-r"""From an acquisition function and a pool to a batch, by an optimal design."""
+r"""Batches from an acquisition function and a pool, by an optimal design."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class PointsPosterior:
 def problem_of(
     acq_function: qNegMaxPosteriorVariance, choices: Tensor
 ) -> PosteriorProblem:
-    r"""What an acquisition function asks of a batch of ``N x d`` choices."""
+    r"""The planning problem of an acquisition function on ``N x d`` choices."""
     N, covariance = len(choices), acq_function.covariance
     both = torch.cat((choices, acq_function.targets))
     unique, where = both.unique(dim=0, return_inverse=True)
@@ -221,7 +221,7 @@ def _once_if_exact(
 
 
 def _allowed(max_repeats: int | None, q: int, X: Tensor) -> Tensor:
-    r"""How often each of the ``N`` rows may be in the batch, from ``max_repeats``."""
+    r"""The limits of each of ``N`` rows in the batch, from ``max_repeats``."""
     most = q if max_repeats is None else whole_number(max_repeats, "max_repeats", 1)
     if most * len(X) < q:
         raise ValueError(

@@ -1,4 +1,4 @@
-r"""Pareto dominance on a finite set: who is dominated.
+r"""Pareto dominance on a finite set: which rows are dominated.
 
 All outputs are maximised. Pairs of rows are compared in blocks, so memory does not grow
 with the square of the number of rows. How far the rows of a known instance are from
@@ -26,7 +26,7 @@ rows are compared with a nearly final front, many enough for one tensor operatio
 
 
 def pareto_mask(means: Any, strict: bool = False) -> Tensor:
-    r"""Which rows no other row dominates; equal rows are all kept.
+    r"""A mask of the rows that no other row dominates; equal rows are all kept.
 
     A row dominates another if it is at least as large in every output and larger in
     one. With ``strict=True`` it must be larger in every output, so more rows remain.
@@ -63,7 +63,7 @@ def pareto_mask(means: Any, strict: bool = False) -> Tensor:
 
 
 def _likely_first(values: Tensor) -> Tensor:
-    r"""The rows' numbers in an order in which none is dominated by a later one.
+    r"""The rows' numbers in an order where none is dominated by a later one.
 
     By falling sum; equal sums, which rounding makes of rows that dominate each other,
     by falling columns, the first before the others.

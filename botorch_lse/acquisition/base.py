@@ -1,4 +1,4 @@
-r"""What the acquisition functions share: registration with BoTorch, and checks."""
+r"""Shared parts of the acquisition functions: registration with BoTorch, checks."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def is_standardised(model: Model) -> bool:
 
 
 def batch_of(model: Model) -> torch.Size:
-    r"""The batch shape of several models in one, such as fantasies; of others none.
+    r"""The batch shape of several models in one, such as fantasies, or an empty one.
 
     The members of an ensemble are one model.
     """
@@ -192,7 +192,7 @@ Forward = Callable[[Any, Tensor], Tensor]
 
 
 def of_one_point(forward: Forward) -> Forward:
-    r"""Let a score of one point take t-batches, and no more points: a decorator."""
+    r"""A decorator for scores of one point: they take t-batches but no more points."""
     batched: Forward = t_batch_mode_transform(expected_q=1)(forward)
 
     @wraps(forward)
@@ -281,7 +281,7 @@ def check_model(model: Model) -> None:
 
 
 def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
-    r"""``n' x d`` pending points; ``None`` if there are none.
+    r"""The ``n' x d`` pending points; ``None`` if there are none.
 
     Raises:
         BotorchTensorDimensionError: If it is not a matrix.

@@ -46,7 +46,7 @@ LEAST_JOINT = 16
 
 @dataclass(frozen=True, eq=False)
 class PreparedPoints:
-    r"""Points with what every covariance between them needs, computed once.
+    r"""Points with all that covariances between them need, computed once.
 
     Args:
         F: ``... x S x p x d'``, the kernel's inputs.
@@ -112,7 +112,7 @@ class ExactCovariance:
         return (self.prior.variance(points.F) - gain).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
-        r"""``S``: the least noise variance of an observation at ``S x p x d``."""
+        r"""``S`` least noise variances of an observation at ``S x p x d``."""
         return self.prior.least_noise(self.prior.features(X))
 
     def own_noise(self, X: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class ExactCovariance:
 
 
 class Averages:
-    r"""What a posterior is about, and what is measured, where these are not the same.
+    r"""The subject of a posterior and of measurements, where these are not the same.
 
     A model with an ``InputPerturbation`` makes several points of one, and a transform
     such as ``ExpectationPosteriorTransform`` takes the average of the function at them:
@@ -285,7 +285,7 @@ def makes_several(model: Any) -> bool:
 
 
 def check_posterior(posterior: Any, n_points: int) -> None:
-    r"""Complain about a posterior that has not one number for each point.
+    r"""Complain unless a posterior has exactly one number for each point.
 
     Args:
         posterior: At ``... x n_points x d`` points.
@@ -305,7 +305,7 @@ def check_posterior(posterior: Any, n_points: int) -> None:
 
 
 def _wrong_number(n_found: int, n_points: int, n_w: int) -> str:
-    r"""What is wrong where points become more or fewer, and what to do."""
+    r"""The complaint where points become more or fewer, with a remedy."""
     wanted = f"Expected the posterior at {n_points} points to have as many numbers"
     if n_w == 1 and n_found > n_points:
         return (
@@ -347,7 +347,7 @@ class JointCovariance:
         self.X_pending, self.noise_var = X_pending, noise_var
 
     def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``b x p x d`` for what is meant: nothing is computed beforehand."""
+        r"""Points ``b x p x d`` for what is meant, with nothing computed beforehand."""
         F = self.averages.meant(X)
         return PreparedPoints(F, F[..., :0])
 
@@ -374,7 +374,6 @@ class JointCovariance:
         return torch.cat(rows, dim=-2)
 
     def _block(self, left: Tensor, right: Tensor) -> Tensor:
-        r"""Covariances of ``left`` with ``right`` from one joint posterior."""
         batch, p = left.shape[:-2], left.shape[-2]
         right = right.to(left).expand(*batch, *right.shape[-2:])
         if self.X_pending is None or self.noise_var is None:
@@ -387,7 +386,6 @@ class JointCovariance:
         return C[..., n : n + p, n + p :] - W[..., :p].mT @ W[..., p:]
 
     def _joint(self, X: Tensor) -> Tensor:
-        r"""The covariance matrix of the model's posterior at ``X``."""
         posterior = self.averages.posterior(X)
         if not isinstance(posterior, GPyTorchPosterior):
             raise UnsupportedError(
@@ -460,7 +458,7 @@ def posterior_covariance(
 
 
 def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
-    r"""``noise_var`` as a number, a function, or ``None``: the model's own.
+    r"""The ``noise_var`` as a number, a function, or ``None``: the model's own.
 
     Raises:
         UnsupportedError: If it is ``None`` and the model only knows the noise of its
@@ -492,7 +490,6 @@ def check_noise(noise_var: NoiseVar | None, model: Model) -> NoiseVar | None:
 
 
 def _merge(T: Tensor, n_batch: int) -> Tensor:
-    r"""``b x S x p x k`` to ``S x (b p) x k``."""
     if n_batch == 0:
         return T
     T = T.movedim(tuple(range(n_batch)), tuple(range(-2 - n_batch, -2)))
@@ -500,7 +497,6 @@ def _merge(T: Tensor, n_batch: int) -> Tensor:
 
 
 def _split(T: Tensor, batch: torch.Size) -> Tensor:
-    r"""``S x (b p) x k`` to ``b x S x p x k``."""
     if not batch:
         return T
     p = T.shape[-2] // batch.numel()

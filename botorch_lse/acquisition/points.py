@@ -153,12 +153,11 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         return posterior.mean[..., 0, 0], safe_sqrt(left)
 
     def _posterior(self, X: Tensor) -> Any:
-        r"""The model's posterior at ``X``, after the posterior transform if any."""
         return self._averages.posterior(self._averages.meant(X))
 
     @property
     def _averages(self) -> Averages:
-        r"""What the posterior is about, and what is measured."""
+        r"""The subject of the posterior and of the measurements."""
         return Averages(self.model, self.posterior_transform)
 
     @abstractmethod
@@ -201,7 +200,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
 
 @constructible
 class Straddle(LevelAcquisitionFunction):
-    r"""Straddle: uncertain and near the level.
+    r"""Straddle score: high where a point is uncertain and near the level.
 
     ``a(x) = sqrt(beta) sigma(x) - |mean(x) - threshold|``: how far the interval
     ``mean +- sqrt(beta) sigma`` reaches over the level on its shorter side. Positive
@@ -243,7 +242,7 @@ class Straddle(LevelAcquisitionFunction):
 
 @constructible
 class UFunction(LevelAcquisitionFunction):
-    r"""Learning function U: the fewest deviations from the level.
+    r"""Learning function U: high where the mean is few deviations from the level.
 
     ``a(x) = -|mean(x) - threshold| / sigma(x)``, without unit: largest, 0, where the
     mean equals the threshold, and ``Phi(a(x))`` is the probability that the sign of
@@ -265,7 +264,7 @@ class UFunction(LevelAcquisitionFunction):
 
 @constructible
 class ContourEntropy(LevelAcquisitionFunction):
-    r"""Entropy of the side: how little is known of it.
+    r"""Entropy of the side: high where little is known of it.
 
     ``a(x) = -p log p - (1 - p) log(1 - p)``, where ``p = P(f(x) >= threshold)`` under
     the Gaussian posterior of ``f``. Nats: ``log 2`` where the mean equals the
@@ -373,7 +372,7 @@ class RanjanImprovement(LevelAcquisitionFunction):
 
 @constructible
 class ImplicitStraddle(MarginalAcquisitionFunction):
-    r"""Straddle for the level ``omega max f``, with the maximum of the mean plugged in.
+    r"""Straddle score for the level ``omega max f``, with the largest mean plugged in.
 
     ``a(x) = sqrt(beta) sigma(x) - |mean(x) - omega max_pool mean|``. The level is
     computed at construction. Nothing in it looks for the maximum, so it can get stuck:
@@ -430,7 +429,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
 
 @constructible
 class MaxVariance(MarginalAcquisitionFunction):
-    r"""The posterior variance: explore, whatever the level.
+    r"""Posterior variance: pure exploration, whatever the level.
 
     ``a(x) = sigma(x)^2``, units of ``y`` squared; ``q = 1`` only.
 
@@ -518,7 +517,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
                 self._chosen_from = self._path.after(F, noise)
 
     def _region(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""``lower`` and ``upper`` at ``batch_shape x 1 x d``.
+        r"""The ends ``lower`` and ``upper`` at ``batch_shape x 1 x d``.
 
         Returns:
             Two tensors ``batch_shape``, with the ensemble's dimension last if any.
@@ -596,7 +595,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
 
 @constructible
 class LSEWidth(RegionAcquisitionFunction):
-    r"""The width of the confidence region, ``max C(x) - min C(x)``, units of ``y``.
+    r"""Width of the confidence region, ``max C(x) - min C(x)``, units of ``y``.
 
     The choice of LSE for an implicit level, among the points still in question. ``q =
     1`` only.

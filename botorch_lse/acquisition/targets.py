@@ -233,7 +233,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         same_columns(X, name, self.targets.shape[-1], "`targets`")
 
     def _prepare_targets(self) -> None:
-        r"""Compute what every evaluation needs of the targets, if memory allows."""
+        r"""Compute the targets' part of every evaluation, if memory allows."""
         first = self._prepare(self.targets[:1])
         self._width = first.F.shape[-1] + first.V.shape[-1]
         numbers = self._width * len(self.targets) * self.covariance.members.numel()
@@ -257,7 +257,6 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return self._gram[..., rows, :]
 
     def _computed_covariances(self, rows: slice) -> Tensor:
-        r"""``_target_covariances`` without the cache."""
         blocks = row_blocks(len(self.targets), self._width)
         left = self._targets_at(rows)
         parts = [self.covariance.between(left, self._targets_at(b)) for b in blocks]
@@ -331,7 +330,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return cross * self.counted[..., rows].unsqueeze(-2)
 
     def _removed(self, X: Tensor, removal_at: Callable[[slice], Removal]) -> Tensor:
-        r"""What q-batches take off a loss, summed over the targets.
+        r"""The decrease of a loss by q-batches, summed over the targets.
 
         Args:
             X: ``batch_shape x q x d``.
@@ -537,7 +536,7 @@ class qMELK(qNegMaxPosteriorVariance):  # noqa: N801
 
 @constructible
 class qHRAGE(qNegMaxPosteriorVariance):  # noqa: N801
-    r"""H-RAGE's batch criterion: weighted, and every row with its own noise.
+    r"""H-RAGE's batch criterion: weighted, and with each row's own noise.
 
     ``a(X) = -max over t of weight_t var(f(t) | data, pending, X)`` with the undecided
     rows as ``targets``. On a ``SingleTaskGP`` with a ``LinearKernel`` over the features
@@ -590,7 +589,7 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         beta: float = TRUVAR_BETA,
         epsilon: float = 0.0,
     ) -> None:
-        r"""See ``qNegMaxPosteriorVariance``.
+        r"""The arguments of ``qNegMaxPosteriorVariance``.
 
         Args:
             model, noise_var, X_pending, posterior_transform, beta, epsilon: See
@@ -621,7 +620,7 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
 
 @constructible
 class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
-    r"""GEGE's batch criterion on Gaussian processes: for several outputs at once.
+    r"""GEGE's batch criterion on Gaussian processes, for several outputs at once.
 
     ``a(X) = -max over outputs c and targets t of weight_c var(f_c(t) | data, pending,
     X)`` with the open rows of a Pareto-set problem as ``targets``; every observation
@@ -872,7 +871,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 
 class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
-    r"""What a q-batch is expected to take off a loss around a level, per cost.
+    r"""The expected decrease, by a q-batch, of a loss around a level, per cost.
 
     The loss of a target depends on how far its mean is from the level and on its
     variance. The variance after the whole batch does not depend on the values to come,
@@ -934,12 +933,12 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
 
     @abstractmethod
     def _taken(self, X: Tensor) -> Tensor:
-        r"""What q-batches take off the loss: ``batch_shape x S``, before costs."""
+        r"""The decrease of the loss by q-batches: ``batch_shape x S``, before costs."""
 
     def _taken_by_targets(
         self, X: Tensor, removal: Callable[[Tensor, Tensor], Removal]
     ) -> Tensor:
-        r"""``_taken`` of a loss that is a sum over the targets.
+        r"""The decrease ``_taken`` of a loss that is a sum over the targets.
 
         Args:
             X: ``batch_shape x q x d``.
@@ -1043,7 +1042,7 @@ class qExpectedMisclassification(LevelTargetAcquisitionFunction):  # noqa: N801 
 
 @constructible
 class qGlobalMI(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
-    r"""What the q-batch tells about the sides of the targets, in nats, per cost.
+    r"""The information of the q-batch about the targets' sides, in nats, per cost.
 
     ``a(X) = sum_t [H(p(t)) - E H(p_X(t))] / sum_x c(x)`` with the entropy ``H`` of a
     side and the probabilities of ``qExpectedMisclassification``: the sum over targets
@@ -1064,7 +1063,7 @@ class qGlobalMI(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 @constructible
 class qEAVC(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
-    r"""How far the q-batch is expected to move the number of targets above, per cost.
+    r"""The expected change of the number of targets above by the q-batch, per cost.
 
     ``a(X) = E abs(sum_t [p_X(t) - p(t)]) / sum_x c(x)`` with the probabilities of
     ``qExpectedMisclassification``: the expected absolute change of the volume above the
@@ -1125,7 +1124,7 @@ def _changes_by_one(
 
 
 def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:
-    r"""``cost`` as a positive number, a function or a utility; ``None`` is 1.
+    r"""The ``cost`` as a positive number, a function or a utility; ``None`` is 1.
 
     Raises:
         ValueError: If it is not positive.

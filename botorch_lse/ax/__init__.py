@@ -1,4 +1,4 @@
-r"""Ax: any strategy as a generation strategy, pools as search spaces, stopping, cards.
+r"""Ax: strategies as generation strategies, pools as search spaces, stopping, cards.
 
 Importing this package registers everything for storage: import it before an experiment
 is loaded.

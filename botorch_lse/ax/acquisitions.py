@@ -1,4 +1,4 @@
-r"""Our acquisition functions in Ax's modular BoTorch generator."""
+r"""The package's acquisition functions in Ax's modular BoTorch generator."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _check_options(acqf_class: type[AcquisitionFunction], options: Any) -> None:
 
 
 def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:
-    r"""Points of a search space as the model inside the generator sees them.
+    r"""The points of a search space as the model inside the generator sees them.
 
     Log scales, choices and fixed parameters go through the same transforms as the data.
 

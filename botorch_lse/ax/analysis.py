@@ -1,4 +1,4 @@
-r"""The answer of an experiment: as a table, as cards, and as a reason to stop.
+r"""The answer of an experiment: a table, cards, and a reason to stop.
 
 The cards show the pictures of ``botorch_lse.plotting``.
 The data frame of a card (``card.df``) is what the renderer of the same name takes:
@@ -50,7 +50,7 @@ def level_set(
     experiment: Client | Experiment,
     generation_strategy: GenerationStrategy | None = None,
 ) -> pd.DataFrame:
-    r"""Which rows are above the level, which below, how sure.
+    r"""The table of rows above and below the level, with probabilities.
 
     Example:
         >>> from botorch_lse import Pool
@@ -104,7 +104,7 @@ def level_set_content(
     generation_strategy: GenerationStrategy | None = None,
     confidence: float = CONFIDENCE,
 ) -> Content:
-    r"""How much is above: a probability of failure, an area, a share of a library.
+    r"""The share above the level: probability of failure, area, share of a library.
 
     Example:
         >>> from botorch_lse import Pool
@@ -138,7 +138,7 @@ def level_set_content(
 def named_outputs(
     answer: Classification, node: LevelSetNode, experiment: Experiment
 ) -> Classification:
-    r"""The answer, its outputs named as the metrics."""
+    r"""The answer with its outputs named as the metrics."""
     strategy, names = node.strategy, node.metric_names(experiment)
     # Where a row measures one output there is one metric, whatever its name.
     if not answer.outputs or strategy.n_outputs != strategy.n_predicted:
@@ -170,7 +170,7 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
 
 
 def question(node: LevelSetNode, experiment: Experiment) -> str:
-    r"""What is asked, with the metrics' names; empty where there are no words."""
+    r"""The question with the metrics' names; empty where there are no words."""
     strategy, names = node.strategy, node.metric_names(experiment)
     goal, directions = getattr(strategy, "goal", None), strategy.directions
     if isinstance(goal, Goal):
@@ -188,7 +188,7 @@ def question(node: LevelSetNode, experiment: Experiment) -> str:
 
 
 def stated_level(strategy: Any) -> float | None:
-    r"""The level of a strategy, whether its goal states it or the strategy itself."""
+    r"""The level of a strategy, stated by its goal or by the strategy itself."""
     goal = getattr(strategy, "goal", None)
     if isinstance(goal, Goal):
         return goal.stated_level
@@ -196,21 +196,21 @@ def stated_level(strategy: Any) -> float | None:
 
 
 def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
-    r"""What the sides of a strategy's answer are called."""
+    r"""The words for the sides of a strategy's answer."""
     if node.strategy.directions is not None:
         return WORDS
     return side_words(state.classification)
 
 
 def measured_name(node: LevelSetNode, experiment: Experiment) -> str:
-    r"""What the mean and the interval of a row are about, for an axis."""
+    r"""The name of what a row's mean and interval are about, for an axis."""
     if node.strategy.n_predicted > 1:
         return "distance from another answer"  # no metric by itself decides
     return node.metric_names(experiment)[0]
 
 
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
-    r"""Stops when the strategy is done, with the reason in words.
+    r"""A stopping strategy that stops, with a reason, when the strategy is done.
 
     The generation strategy stops an orchestrator by itself when it is asked for more;
     this stops it before, and says why.
@@ -254,23 +254,23 @@ class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):
 
 
 class LevelSetCard(Analysis):
-    r"""A card about the run of a ``LevelSetNode``."""
+    r"""Base class of cards about the run of a ``LevelSetNode``."""
 
     title: ClassVar[str]
 
     @abstractmethod
     def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
-        r"""The data frame and the plotly figure drawn from it."""
+        r"""The data frame of the card and the plotly figure drawn from it."""
 
     def heading(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""What is shown, and of which question: "Level set: strength above 40"."""
+        r"""The title: what is shown, and of which question."""
         asked, title = question(node, experiment), self.title
         if node.strategy.directions is not None:
             title = title.replace("Level set", "Pareto set")
         return f"{title}: {asked}" if asked else title
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""How many rows are decided, what the answer guarantees, how much is above.
+        r"""The subtitle: decided rows, the guarantee, and the share above.
 
         The last where rows have weights or were drawn from a distribution.
         """
@@ -281,7 +281,7 @@ class LevelSetCard(Analysis):
         return words
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""Why the card does not suit the node's strategy; ``None`` if it does."""
+        r"""The reason why the card does not suit the strategy; ``None`` if it does."""
         return None
 
     def validate_applicable_state(
@@ -290,7 +290,7 @@ class LevelSetCard(Analysis):
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> str | None:
-        r"""Why the card cannot be computed; ``None`` if it can."""
+        r"""The reason why the card cannot be computed; ``None`` if it can."""
         if experiment is None:
             return f"{type(self).__name__} needs an experiment."
         try:
@@ -319,7 +319,7 @@ class LevelSetCard(Analysis):
 
 
 class LevelSetAnalysis(LevelSetCard):
-    r"""A map of the pool for two inputs, else every row's interval, sorted.
+    r"""A map of a pool with two inputs, or the sorted intervals of all rows.
 
     The cards of this module are used alike.
 
@@ -371,7 +371,7 @@ class LevelSetAnalysis(LevelSetCard):
 
 
 class IntervalAnalysis(LevelSetAnalysis):
-    r"""Every row's interval, sorted by mean, for any number of inputs.
+    r"""The intervals of all rows, sorted by mean, for any number of inputs.
 
     Args:
         threshold: A level to draw; default the strategy's, if it has one.
@@ -382,7 +382,7 @@ class IntervalAnalysis(LevelSetAnalysis):
 
 
 class SliceAnalysis(LevelSetCard):
-    r"""The sides on slices through one row, one for each pair of inputs.
+    r"""The sides on slices through one row, one slice for each pair of inputs.
 
     Args:
         anchor: The row; default the most doubtful one.
@@ -429,7 +429,7 @@ class ProbabilityAnalysis(SliceAnalysis):
 
 
 class BatchAnalysis(LevelSetCard):
-    r"""Which rows each batch measured, and which rows are planned or running.
+    r"""The rows that each batch measured, and those that are planned or running.
 
     Args:
         inputs: Names of inputs; default the first four that vary.
@@ -469,14 +469,14 @@ class ParetoAnalysis(LevelSetCard):
         self.outputs = outputs
 
     def heading(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""What is shown: a Pareto set, or the metrics of a region."""
+        r"""The title: a Pareto set, or the metrics of a region."""
         words = super().heading(node, experiment)
         if node.strategy.directions is not None:
             return words
         return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""Explain that a strategy has one output only, or intervals of none."""
+        r"""The reason: the strategy has one output only, or no intervals of outputs."""
         strategy = node.strategy
         if strategy.n_outputs == 1:
             came = "has one"
@@ -496,7 +496,7 @@ class ParetoAnalysis(LevelSetCard):
 
 
 class ProgressAnalysis(LevelSetCard):
-    r"""Rows decided, F1 where the truth is known, cost and forecast, by evaluations.
+    r"""Progress by evaluations: decided rows, F1 (truth known), cost, forecast.
 
     The cost is the sum over all measurements so far: of ``Pool.costs``, or of the
     strategy's costs that depend on the row measured before.
@@ -522,13 +522,13 @@ class ProgressAnalysis(LevelSetCard):
         return frame, plotting.progress_figure(frame, title=title, words=words)
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""How many rows are decided, and how many measurements are still expected."""
+        r"""The subtitle: decided rows, and the measurements still expected."""
         forecast = node.history(experiment)[-1].forecast()
         return f"{super().subtitle(node, experiment)} {forecast}"
 
 
 class CalibrationAnalysis(LevelSetCard):
-    r"""Whether values lay where the model had predicted them.
+    r"""A check whether values lay where the model had predicted them.
 
     For strategies on Gaussian processes; the subtitle says it in a sentence.
 
@@ -542,7 +542,7 @@ class CalibrationAnalysis(LevelSetCard):
         self.metric = metric
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""Explain that nothing is predicted, or not this metric."""
+        r"""The reason: nothing is predicted, or not this metric."""
         try:
             self.calibration(node, experiment)
         except (UnsupportedError, ValueError) as error:
@@ -558,12 +558,12 @@ class CalibrationAnalysis(LevelSetCard):
         return plotting.calibration_frame(found), figure
 
     def subtitle(self, node: LevelSetNode, experiment: Experiment) -> str:
-        r"""How many values lay within their intervals, and whether that is too few."""
+        r"""The subtitle: values within their intervals, and whether they are few."""
         said = str(self.calibration(node, experiment))
         return said if self.metric is None else f"{self.metric}: {said}"
 
     def calibration(self, node: LevelSetNode, experiment: Experiment) -> Calibration:
-        r"""The metric's ``state.calibration``.
+        r"""The ``state.calibration`` of the metric.
 
         Raises:
             UnsupportedError: If the strategy has no Gaussian process.

@@ -50,7 +50,7 @@ check_ax_version()
 
 
 def check_client(client: Any) -> None:
-    r"""Complain about something else than a ``Client``.
+    r"""Complain about anything else than a ``Client``.
 
     Raises:
         ValueError: If it is, such as an ``AxClient``.
@@ -62,7 +62,7 @@ def check_client(client: Any) -> None:
 def parts_of(
     experiment: Any, generation_strategy: GenerationStrategy | None
 ) -> tuple[Experiment, GenerationStrategy | None]:
-    r"""An experiment and its generation strategy, of a client or as they are given.
+    r"""The experiment and generation strategy of a client, or as they are given.
 
     Args:
         experiment: A ``Client`` or an experiment.
@@ -152,7 +152,7 @@ def lies_in_database(client: Client) -> bool:
 def snapshot_of(
     client: Client, known: dict[str, dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    r"""What ``client.save_to_json_file`` writes, with the experiment once, not twice.
+    r"""The content of ``client.save_to_json_file``, with the experiment only once.
 
     Ax's own snapshot holds the experiment a second time inside the generation strategy;
     ``Client.load_from_json_file`` reads the first copy only.
@@ -199,7 +199,7 @@ def _unfitted(strategy: GenerationStrategy) -> Any:
 
 
 def set_overview(overview: type[Analysis]) -> None:
-    r"""Let ``client.compute_analyses()``, without arguments, make this overview.
+    r"""Make this the overview of ``client.compute_analyses()`` without arguments.
 
     Ax has no place where a generation strategy could add cards of its own.
     """
@@ -211,7 +211,7 @@ def set_overview(overview: type[Analysis]) -> None:
 
 
 def complete_trial(client: Client, index: int, outcome: dict[str, Any]) -> None:
-    r"""``client.complete_trial``, without the tables that it makes only for its log.
+    r"""Complete a trial as ``client`` does, without the tables that only its log needs.
 
     Of its 35 ms at a thousand trials 33 go into tables of all the data.
 
@@ -234,7 +234,7 @@ def complete_trial(client: Client, index: int, outcome: dict[str, Any]) -> None:
 
 
 def database_file() -> Path | None:
-    r"""The file of the SQLite database that is open; ``None`` for any other."""
+    r"""The file of the open SQLite database; ``None`` for any other database."""
     from ax.storage.sqa_store import db
 
     if db.SESSION_FACTORY is None:
@@ -247,7 +247,7 @@ def database_file() -> Path | None:
 
 
 def database_rows(name: str) -> tuple[int, dict[int, tuple[int, TrialStatus]]] | None:
-    r"""What the open database holds of an experiment; ``None`` if it holds nothing.
+    r"""The rows of an experiment in the open database; ``None`` if it has none.
 
     In a transaction the rows are locked until its end, so that of two writers the
     second one sees what the first one wrote (SQLite locks the whole database instead).
@@ -281,7 +281,7 @@ def save_trials(client: Client, trials: list[int]) -> None:
 
 @contextmanager
 def one_transaction() -> Iterator[None]:
-    r"""A context: what Ax writes to its database inside is written whole or not at all.
+    r"""A context in which Ax's writes to its database happen together or not at all.
 
     Ax commits a trial, the deletion of its old data and its new data one by one; a
     crash in between would lose what was measured.
@@ -304,7 +304,7 @@ def one_transaction() -> Iterator[None]:
 
 
 def as_stored(values: np.ndarray) -> np.ndarray:
-    r"""Numbers as they come back after Ax has saved and loaded them.
+    r"""The numbers as they come back after Ax has saved and loaded them.
 
     Ax writes data with ``DataFrame.to_json()``, that is with ten decimals. A live run
     that read more of them could decide otherwise than the same run after a reload.

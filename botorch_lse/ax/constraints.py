@@ -1,4 +1,4 @@
-r"""The outcome constraints of an experiment as the region in which all of them hold."""
+r"""The outcome constraints of an experiment as the region where all of them hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botorch_lse.strategies import Above, And, Below, Region
 
 
 def outcome_constraints(experiment: Experiment) -> Sequence[OutcomeConstraint]:
-    r"""The outcome constraints, none where there is no optimisation."""
+    r"""The outcome constraints, empty without an optimisation config."""
     config = experiment.optimization_config
     return [] if config is None else config.outcome_constraints
 
@@ -22,7 +22,7 @@ def outcome_constraints(experiment: Experiment) -> Sequence[OutcomeConstraint]:
 def goal_from_constraints(
     experiment: Client | Experiment, epsilon: Mapping[str, float] | None = None
 ) -> Region:
-    r"""Where is it feasible: the region in which all outcome constraints hold.
+    r"""The goal "where is it feasible": the region where all outcome constraints hold.
 
     Example:
         >>> from ax.api.client import Client
@@ -72,7 +72,6 @@ def goal_from_constraints(
 
 
 def _part(constraint: OutcomeConstraint, epsilon: Mapping[str, float]) -> Above | Below:
-    r"""One constraint as a comparison."""
     if constraint.relative:
         raise ValueError(
             "Expected `outcome_constraints` with numbers as bounds, but got "

@@ -1,4 +1,4 @@
-r"""What trials cost: by hand, recorded in an experiment, or fetched by Ax."""
+r"""Costs of trials: computed by hand, recorded in an experiment, or fetched by Ax."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _check_costs(strategy: Strategy) -> None:
 
 
 def trial_cost(client: Client, trial_index: int) -> float:
-    r"""What a trial costs: its row's ``Pool.costs``, or TruVaR's ``cost=``.
+    r"""The cost of a trial: its row's ``Pool.costs``, or TruVaR's ``cost=``.
 
     For a loop by hand; ``run_experiment`` records it by itself, and ``CostMetric`` is
     for an experiment whose metrics are fetched. A cost that depends on the row measured
@@ -136,7 +136,7 @@ class TrialCosts:
         return sum(self.of_arms(trial).values())
 
     def of_arms(self, trial: BaseTrial) -> dict[str, float]:
-        r"""The costs of a trial's arms by name: those of rows, not failed or abandoned.
+        r"""The costs of a trial's arms by name, without failed or abandoned ones.
 
         An arm of the open round that is still running has the cost of its visit in the
         planned order; any other running arm that of going there next.
@@ -197,7 +197,7 @@ class TrialCosts:
 
 
 class CostMetric(Metric):
-    r"""The cost of each trial, from the strategy: ``Pool.costs`` or TruVaR's ``cost=``.
+    r"""A metric of each trial's cost: ``Pool.costs`` or TruVaR's ``cost=``.
 
     A tracking metric for an ``Experiment`` or ``Orchestrator``; in a loop by hand see
     ``trial_cost``. Costs that depend on the row measured before follow the way through
@@ -346,7 +346,7 @@ register_cost_metric()
 
 
 def record_costs(client: Client) -> None:
-    r"""Attach to each completed trial what it cost, as the metric ``cost``.
+    r"""Attach the cost of each completed trial to it, as the metric ``cost``.
 
     For a loop by hand: call it after trials are completed or abandoned, as often as you
     like. Costs recorded already are corrected where they have changed, which happens
@@ -392,7 +392,7 @@ def record_costs(client: Client) -> None:
 def add_cost(
     client: Client, node: LevelSetNode | None, trial: int, outcome: dict[str, Any]
 ) -> None:
-    r"""Add what a trial cost to its outcome, unless the evaluation returned a cost."""
+    r"""Add a trial's cost to its outcome, unless the evaluation returned a cost."""
     if node is not None and node.strategy.has_costs and COST not in outcome:
         experiment = compat.experiment_of(client)
         found = TrialCosts(node, experiment).of_arms(experiment.trials[trial])
@@ -414,7 +414,7 @@ def follow_costs(client: Client, node: LevelSetNode | None) -> None:
 
 
 def _declare_costs(client: Client, node: LevelSetNode) -> None:
-    r"""Put the metric of costs among the experiment's, unless one has its name.
+    r"""Add the metric of costs to the experiment, unless one has its name.
 
     Registries of the user may not know it; then Ax makes a plain metric of that name.
     """

@@ -1,4 +1,4 @@
-r"""What an experiment says about a pool: rounds asked for and measurements found.
+r"""The ledger of an experiment: rounds asked for, and measurements found.
 
 The rule, a function of trials and data alone, whatever order results came in:
 
@@ -84,7 +84,7 @@ change could move a row to the other side of the level when the experiment is lo
 
 @dataclass(frozen=True, order=True)
 class Measurement:
-    r"""One measured arm.
+    r"""The measurement of one arm.
 
     Args:
         row: The row of the pool.
@@ -106,7 +106,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Round:
-    r"""A round, or what one arm contributes to it.
+    r"""A round of the experiment, or the contribution of one arm to it.
 
     Args:
         plan: The rows asked for, or measured elsewhere.
@@ -149,7 +149,7 @@ class Round:
         return not self.running and not self.to_ask and not self.n_free
 
     def what_is_awaited(self, n_issued: int) -> str:
-        r"""What must happen before the round is over.
+        r"""The events that must happen before the round is over, in words.
 
         Args:
             n_issued: How many of its rows the call that asks has received already.
@@ -178,7 +178,7 @@ class Round:
         return Round(self.plan, results, tuple(lost), excluded=self.excluded)
 
     def without(self, rows: Sequence[int]) -> Round:
-        r"""The round with no place left to ask for some rows, which it excludes."""
+        r"""The round that asks for no more of some rows, which it excludes."""
         places = Counter(row for row in self.to_ask if row in set(rows))
         plan = tuple((Counter(self.plan) - places).elements())
         free = sum(places.values())
@@ -190,7 +190,7 @@ class Round:
         return replace(self, plan=plan, n_free=0)
 
     def asking_only(self, rows: Sequence[int]) -> Round:
-        r"""The round whose plan has these rows in place of all that are to be asked."""
+        r"""The round whose plan asks for these rows only."""
         kept = Counter(self.plan) - Counter(self.to_ask) + Counter(rows)
         return replace(self, plan=tuple(sorted(kept.elements())))
 
@@ -261,7 +261,7 @@ _Arrival = tuple[Round, list[Measurement]]
 
 
 class _Entry(NamedTuple):
-    r"""What one trial contributes to the ledger.
+    r"""The contribution of one trial to the ledger.
 
     Args:
         plans: The plan of each round that the trial belongs to, by the round's number.
@@ -293,7 +293,7 @@ Values that are nan or infinite are nan here."""
 
 
 class LedgerReader:
-    r"""Reads an experiment by the rule of this module, as often as one likes.
+    r"""A reader of an experiment by the rule of this module; it can read again.
 
     The contribution of a trial is kept from one reading to the next. It is computed
     again only if the trial is another object, its status, its abandoned arms or its
@@ -363,7 +363,7 @@ class LedgerReader:
         return known
 
     def _final(self, trial: BaseTrial) -> Sequence[tuple[Any, ...]]:
-        r"""A trial's rows of data, without those that it was stopped short of."""
+        r"""The rows of a trial's data, without those after an early stop."""
         rows = self._rows.get(trial.index, ())
         if not trial.status.is_early_stopped:
             return rows
@@ -381,7 +381,7 @@ class LedgerReader:
         return {t for t in before.keys() | now.keys() if before.get(t) != now.get(t)}
 
     def _possibly_changed(self, experiment: Experiment) -> set[int]:
-        r"""The trials that may contribute something else, whatever their data."""
+        r"""The trials whose contribution may change, whatever their data."""
         if self._ledger is None:  # nothing was read, or the last reading failed
             self._trials, self._statuses, self._abandoned = {}, {}, {}
         before, now = self._trials, dict(experiment.trials)
@@ -489,7 +489,7 @@ class LedgerReader:
         )
 
     def _is_spoilt(self, given: Mapping[str, tuple[float, float, float]]) -> bool:
-        r"""Whether a value of an arm is nan or infinite, in a metric that is learnt."""
+        r"""Whether a value of an arm is nan or infinite, in a metric to learn from."""
         return any(math.isnan(given[name][0]) for name in self.metrics if name in given)
 
     def _is_history(self, arm: Arm) -> bool:
@@ -501,7 +501,7 @@ class LedgerReader:
     def _point(
         self, trial: BaseTrial, arm: Arm, weight: float, values: _Values
     ) -> list[Point]:
-        r"""The measurement of an arm off the pool; none if a metric is missing."""
+        r"""The measurement of an arm off the pool; ``None`` if a metric is missing."""
         weight = weight if isinstance(trial, BatchTrial) else 1.0
         given = values.get(arm.name, {})
         found = self._measurement(trial.index, arm.name, None, weight, given)
@@ -511,7 +511,7 @@ class LedgerReader:
         return [Point(x, found.y, found.yvar, trial.index)]
 
     def _located(self, place: Callable[..., Any], trial: BaseTrial, arm: Arm) -> Any:
-        r"""Where an arm is; how to take its trial out if it is nowhere.
+        r"""The row of an arm, or the way to take out a trial that is at no row.
 
         Args:
             place: Finds the row or the point of a parameterization.
@@ -530,7 +530,7 @@ class LedgerReader:
     def _plan(
         self, run: GeneratorRun, trial: int
     ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        r"""What a generator run stores: the number of its round, and the plan.
+        r"""The number of a generator run's round, and its stored plan.
 
         Where the node is asynchronous, also the trials whose results had come since the
         plan before, and the rows that had been excluded.
@@ -620,7 +620,7 @@ class LedgerReader:
         return None
 
     def _by_arrival(self) -> Ledger:
-        r"""The rounds of an asynchronous node, by when results were learnt from."""
+        r"""The rounds of an asynchronous node, by the times its results were used."""
         came, out, unfilled = dict[int, _Arrival](), list[int](), list[int]()
         for trial, entry in self._known.items():
             parts = [part for _, part in entry.parts]
@@ -708,7 +708,7 @@ class LedgerReader:
         )
 
     def _excluded(self, entries: Sequence[_Entry]) -> dict[int, tuple[int, ...]]:
-        r"""The rows that are known not to be measurable, by the round since when."""
+        r"""The rows that cannot be measured, by the round since when."""
         since, failures = dict[int, int](), Counter[int]()
         for row, number in (pair for entry in entries for pair in entry.failed):
             failures[row] += 1
@@ -723,7 +723,7 @@ class LedgerReader:
 
 
 def _together(group: Sequence[_Arrival], excluded: Iterable[int]) -> list[Round]:
-    r"""One complete round of what several trials brought, and of excluded rows.
+    r"""The complete round of several trials' results and of excluded rows.
 
     Several results that were measured elsewhere are a round of their own after it.
     """
@@ -757,7 +757,7 @@ def _elsewhere(group: Sequence[Measurement]) -> list[Round]:
 
 
 def _check_together(entries: Sequence[_Entry]) -> None:
-    r"""Refuse what is wrong with the trials together, though with none by itself.
+    r"""Refuse trials that contradict each other, though each is right by itself.
 
     Raises:
         ValueError: If known and unknown noise are mixed, or values are lost in Ax's
@@ -791,7 +791,7 @@ def _mixed(known: int, unknown: int) -> str:
 
 
 def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str:
-    r"""The call that attaches what is missing of a completed trial's data.
+    r"""The call that attaches the missing data of a completed trial.
 
     Args:
         trial: Its index.
@@ -840,7 +840,7 @@ def _values(rows_by_trial: Iterable[Sequence[tuple[Any, ...]]]) -> dict[int, _Va
 
 
 def _last_steps(cells: Sequence[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
-    r"""The last progression of each value; one without a step is the last of all.
+    r"""The last progression of each value; a value without a step counts as the last.
 
     This is what Ax's own ``Data.df`` does.
     """

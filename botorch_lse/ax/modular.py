@@ -1,4 +1,4 @@
-r"""The answer of Ax's modular generator: what its model says of points of the space.
+r"""The answer of Ax's modular generator, by its model at points of the space.
 
 There is no pool on this path. Sobol points of the search space stand for it, together
 with the points that were measured.
@@ -68,7 +68,7 @@ def model_answer(
     beta: float | None = None,
     seed: int = 0,
 ) -> tuple[Classification, Observations, float]:
-    r"""What the generator's model says of points of the search space.
+    r"""The answer of the generator's model at points of the search space.
 
     Args:
         experiment: The experiment, with one metric in its objective.
@@ -130,7 +130,7 @@ def model_answer(
 def _until_a_model(
     experiment: Experiment, generation_strategy: GenerationStrategy | None
 ) -> str:
-    r"""What must happen before the generator has a model, in words."""
+    r"""The steps, in words, until the generator has a model."""
     if generation_strategy is None:
         return "Call `client.set_generation_strategy`."
     node = generation_strategy.current_node
@@ -196,7 +196,7 @@ def _at(parameter: Parameter, u: float) -> Any:
 
 
 class ModelAnalysis(Analysis):
-    r"""The level set by the model of Ax's modular generator, on Sobol points.
+    r"""A card of the level set by the modular generator's model, on Sobol points.
 
     Example:
         >>> card = ModelAnalysis(threshold=70.0)
@@ -215,7 +215,7 @@ class ModelAnalysis(Analysis):
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> str | None:
-        r"""Why the card cannot be computed; ``None`` if it can."""
+        r"""The reason why the card cannot be computed; ``None`` if it can."""
         if experiment is None:
             return "ModelAnalysis needs an experiment."
         try:

@@ -1,4 +1,4 @@
-r"""One Ax generation node for every strategy, its predictions, and how to find it.
+r"""The Ax generation node of every strategy, its predictions, and how to find it.
 
 A strategy's state is computed from the experiment: the state after telling the strategy
 the experiment's rounds one by one.
@@ -76,7 +76,7 @@ replaying begins when a result of an earlier round arrives late."""
 
 
 class LevelSetNode(ExternalGenerationNode):
-    r"""Asks a strategy for rows of its pool, over the rounds of an experiment.
+    r"""A node that asks a strategy for rows of its pool, over an experiment's rounds.
 
     The node keeps no state of its own: what it asks for is a function of its arguments,
     the experiment's trials and their data (the rule stands in ``ax/ledger.py``). Each
@@ -170,7 +170,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     @property
     def strategy(self) -> Strategy:
-        r"""The strategy.
+        r"""The strategy that the node asks.
 
         Raises:
             ValueError: If its pool is not where it was when the experiment was saved.
@@ -278,7 +278,7 @@ class LevelSetNode(ExternalGenerationNode):
             return list(accumulate(ledger.complete, self._tell, initial=first))
 
     def _knowing(self, ledger: Ledger) -> Strategy:
-        r"""The strategy, with what was measured off the pool as its history."""
+        r"""The strategy, with measurements off the pool as its history."""
         points = ledger.points
         if not points:
             return self.strategy
@@ -293,7 +293,7 @@ class LevelSetNode(ExternalGenerationNode):
         return self._past[1]
 
     def _state(self, ledger: Ledger) -> State:
-        r"""The state after the complete rounds and what the open round has so far."""
+        r"""The state after the complete rounds and the results of the open round."""
         if ledger.open is None:
             return self._before_next(ledger)
         state = self._complete(ledger)
@@ -305,7 +305,7 @@ class LevelSetNode(ExternalGenerationNode):
         return self._tell(state, ledger.open)
 
     def _complete(self, ledger: Ledger) -> State:
-        r"""``tell(... tell(tell(init, round 0), round 1) ...)`` of all complete rounds.
+        r"""The state after ``tell`` of all complete rounds, one by one.
 
         The last states are remembered with the rounds before them, so that a new round
         costs one ``tell``.
@@ -329,7 +329,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     @property
     def _memory(self) -> FitMemory:
-        r"""The fits that were made, also those that stored generator runs have."""
+        r"""The known fits, including those stored in generator runs."""
         if self._fits is None:
             self._fits = FitMemory()
             experiment = self._known_experiment
@@ -339,7 +339,6 @@ class LevelSetNode(ExternalGenerationNode):
         return self._fits
 
     def _new_fits(self) -> dict[str, Any]:
-        r"""The fits that no generator run has yet: stored once, they are known."""
         memory = self._memory
         new = {k: fit for k, fit in memory.used.items() if k not in memory.known}
         memory.known |= new
@@ -362,7 +361,7 @@ class LevelSetNode(ExternalGenerationNode):
         return state.strategy.tell(state, found, abandoned=lost)
 
     def summary(self, experiment: Experiment) -> str:
-        r"""Where the run stands, in a sentence.
+        r"""The state of the run, in a sentence.
 
         The sentence has ``delta`` where the answer claims a confidence, and the reason
         for stopping unless it is that every row is decided.
@@ -436,7 +435,7 @@ class LevelSetNode(ExternalGenerationNode):
             )
 
     def _warn_of_constraints(self, experiment: Experiment) -> None:
-        r"""Warn of outcome constraints that have no part in what is decided."""
+        r"""Warn of outcome constraints that the goal ignores."""
         ignored = [
             constraint.expression
             for constraint in outcome_constraints(experiment)
@@ -452,7 +451,7 @@ class LevelSetNode(ExternalGenerationNode):
 
     @property
     def _fitted_adapter(self) -> LevelSetAdapter | None:  # type: ignore[override]
-        r"""What ``Client.predict`` and Ax's analyses ask for predictions.
+        r"""The adapter that ``Client.predict`` and Ax's analyses ask for predictions.
 
         ``None`` if the strategy cannot predict.
         """
@@ -473,7 +472,7 @@ class LevelSetNode(ExternalGenerationNode):
         self._runs_left, self._runs_promised = self._runs_promised, 1
 
     def _caught_up(self, experiment: Experiment, data: Data | None = None) -> Ledger:
-        r"""The rounds, once what completed trials lack was fetched.
+        r"""The rounds after missing data of completed trials were fetched.
 
         Where one trial's fetch fails, Ax's orchestrator attaches nothing of the others
         that ended with it, and does not fetch again what is completed: the round would
@@ -502,7 +501,7 @@ class LevelSetNode(ExternalGenerationNode):
         return {**space.parameters_of(self._take(1)[0])}
 
     def new_trial_limit(self, raise_generation_errors: bool = False) -> int:
-        r"""How many trials the rest of the round makes.
+        r"""The number of trials in the rest of the round.
 
         Where rows are planned one by one, how many the budget and the rows allow. Ax
         asks this before it says how many measurements a batch trial shall have, so
@@ -584,7 +583,7 @@ class LevelSetNode(ExternalGenerationNode):
         return rows
 
     def _next_row(self, ledger: Ledger) -> int:
-        r"""One more row, in the knowledge of all that are out."""
+        r"""One more row, planned in the knowledge of all that are out."""
         out = [*ledger.pending, *self._issued]
         try:
             state = self._before_next(ledger)
@@ -597,7 +596,7 @@ class LevelSetNode(ExternalGenerationNode):
         return self._issued[-1]
 
     def _stored_one_by_one(self, ledger: Ledger, n: int) -> dict[str, Any]:
-        r"""What a generator run stores of its last ``n`` rows, planned one by one."""
+        r"""The record of the last ``n`` rows of a generator run, planned one by one."""
         if not self.asynchronous:
             return {"round": ledger.n_own_rounds, "plan": list(self._issued)}
         return {
@@ -611,7 +610,6 @@ class LevelSetNode(ExternalGenerationNode):
         return ledger.open is None and self._before_next(ledger).is_done
 
     def _before_next(self, ledger: Ledger) -> State:
-        r"""The state from which the next round is planned."""
         state = self._complete(ledger)
         if not ledger.excluded:
             return state
@@ -623,7 +621,7 @@ class LevelSetNode(ExternalGenerationNode):
         return self._next[1]
 
     def _current(self, ledger: Ledger) -> Round:
-        r"""The open round, else the next one, planned with the pending rows in mind."""
+        r"""The open round, else the next one, planned beside the pending rows."""
         if ledger.open is not None:
             return ledger.open
         # Ax may ask several times before a trial exists; the plan must not be redone.
@@ -692,7 +690,6 @@ register_node(LevelSetNode)
 
 
 def _as_observations(found: Sequence[Measurement]) -> Observations:
-    r"""Measurements of the ledger as the ``Observations`` that a strategy is told."""
     rows = torch.tensor([m.row for m in found], dtype=torch.long)
     y, yvar = (
         torch.tensor(values, dtype=torch.float64).squeeze(-1)  # of one output a vector
@@ -721,7 +718,7 @@ def _check_asynchronous(strategy: Strategy) -> None:
 
 
 def _checked_metrics(metrics: Any) -> tuple[str, ...] | None:
-    r"""Names of metrics as given to a node; ``None`` for those of the objective.
+    r"""The names of metrics given to a node; ``None`` for those of the objective.
 
     Raises:
         ValueError: If they are not a list of different names.
@@ -743,7 +740,7 @@ def _checked_metrics(metrics: Any) -> tuple[str, ...] | None:
 
 
 def can_fetch(metric: Metric) -> bool:
-    r"""Whether a metric knows where its values are: a client's own does not."""
+    r"""Whether a metric can fetch its values itself; a client's own cannot."""
     names = ("fetch_trial_data", "bulk_fetch_trial_data", "bulk_fetch_experiment_data")
     return any(getattr(type(metric), n) is not getattr(Metric, n) for n in names)
 
@@ -781,7 +778,7 @@ def _wanted_metrics(n: int, found: str, known: Sequence[str] = ()) -> str:
 
 
 class LevelSetGenerator(Generator):
-    r"""Tells Ax that predictions are available; it makes no candidates.
+    r"""A generator that tells Ax of predictions; it makes no candidates.
 
     Candidates come from the node. Both flags are true: every row can be predicted, also
     rows that were measured.
@@ -791,7 +788,7 @@ class LevelSetGenerator(Generator):
 
 
 class LevelSetAdapter(Adapter):
-    r"""Mean and standard deviation of a GP strategy's outputs, anywhere in the space.
+    r"""Predictions of a GP strategy's outputs, anywhere in the search space.
 
     The posterior after the complete rounds, in the units of the metrics, noise
     excluded; outputs are independent of each other. Off the pool the columns of the
@@ -830,7 +827,7 @@ class LevelSetAdapter(Adapter):
         cv_test_points: list[ObservationFeatures],
         use_posterior_predictive: bool = False,
     ) -> list[ObservationData]:
-        r"""What would be predicted of points, had only some values been measured.
+        r"""The predictions at points, had only some values been measured.
 
         The model stays as it was learnt from all of them.
         """
@@ -854,7 +851,7 @@ class LevelSetAdapter(Adapter):
         state: State,
         data: Observations | None = None,
     ) -> ObservationData:
-        r"""What is predicted of a row, or of any point where the model takes points.
+        r"""The prediction at a row, or at any point where the model takes points.
 
         Args:
             parameters: The row's, or the point's.
@@ -891,7 +888,7 @@ class LevelSetAdapter(Adapter):
 
 
 def _of_values(data: Observations) -> tuple[Tensor, Tensor]:
-    r"""What is predicted of any row before a model is fitted: as the values so far.
+    r"""The prediction before a model is fitted: the mean and spread of values so far.
 
     Before there are two that differ, 0 and 1: a process in standard units.
     """
@@ -993,7 +990,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
 
 
 def exclude_rows(client: Client, rows: Any, *, undo: bool = False) -> None:
-    r"""Say that rows cannot be measured: they are not asked for any more.
+    r"""Exclude rows that cannot be measured; they are not asked for any more.
 
     It counts for the round that is open, else for the next one, and is stored with the
     experiment, so that a run that is loaded goes on in the same way. Trials of these
@@ -1047,7 +1044,7 @@ def exclude_rows(client: Client, rows: Any, *, undo: bool = False) -> None:
 def level_set_nodes(
     generation_strategy: Any,
 ) -> tuple[LevelSetNode | None, list[LevelSetNode]]:
-    r"""The current node if it is a ``LevelSetNode``, and all of these in order.
+    r"""The current node if it is a ``LevelSetNode``, and all such nodes in order.
 
     There are none if it is no generation strategy.
     """

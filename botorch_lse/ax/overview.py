@@ -42,7 +42,7 @@ CARDS: tuple[type[LevelSetCard], ...] = (
 
 
 class LevelSetOverview(Analysis):
-    r"""What ``client.compute_analyses()`` shows: Ax's overview, and our cards first.
+    r"""The result of ``client.compute_analyses()``: Ax's overview after our cards.
 
     Without a ``LevelSetNode``, or an acquisition function with a level in Ax's modular
     generator, it is Ax's overview as it is. Ax's drawing of the generation strategy is
@@ -56,7 +56,7 @@ class LevelSetOverview(Analysis):
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> str | None:
-        r"""Why there is no overview, as Ax says it; ``None`` if there is one."""
+        r"""Ax's reason why there is no overview; ``None`` if there is one."""
         overview = OverviewAnalysis()
         return overview.validate_applicable_state(
             experiment, generation_strategy, adapter
@@ -105,7 +105,7 @@ class LevelSetOverview(Analysis):
 
 
 def _drawable(group: AnalysisCardGroup) -> AnalysisCardGroup:
-    r"""A group without cards that this machine cannot draw, nor groups left empty."""
+    r"""The group without cards that this machine cannot draw, or empty groups."""
     if shutil.which("dot") is not None:
         return group
     kept: list[AnalysisCardBase] = []

@@ -1,4 +1,4 @@
-r"""A pool of rows as an Ax search space, and Ax parameters as a pool.
+r"""Pools as Ax search spaces, and Ax parameters as pools.
 
 Either the space is one whole-number parameter, the row's number (``pool_parameters``),
 or its parameters are columns of the pool's table, such as that of a product grid of
@@ -85,9 +85,6 @@ def warn_of_equal_rows(pool: Pool) -> None:
 
     Whether Ax needs that is known with its first trial, which is refused if parameters
     are columns. Columns without a name are no parameters.
-
-    Args:
-        pool: The candidates.
     """
     if pool.table is None and pool.names == tuple(f"x{i}" for i in range(pool.d)):
         return
@@ -105,7 +102,7 @@ def warn_of_equal_rows(pool: Pool) -> None:
 
 
 class PoolSpace:
-    r"""Rows of a pool as parameterizations of a search space, and back.
+    r"""The rows of a pool as parameterizations of a search space, and back.
 
     Args:
         pool: The candidates.
@@ -181,7 +178,7 @@ class PoolSpace:
                 )
 
     def is_of(self, search_space: SearchSpace) -> bool:
-        r"""Whether it was made for this space, and the space is unchanged since."""
+        r"""Whether this was made for the space, which is unchanged since."""
         same = self._space is search_space
         return same and self._parameters == search_space.parameters
 
@@ -222,12 +219,12 @@ class PoolSpace:
         )
 
     def _found(self, values: tuple[Any, ...]) -> tuple[int, float]:
-        r"""The row with these values, or the nearest, and how far it is."""
+        r"""The row with these values, or the nearest one and its distance."""
         row = self._rows.get(values)
         return self._nearest(values) if row is None else (row, 0.0)
 
     def is_off_the_pool(self, parameters: Mapping[str, Any]) -> bool:
-        r"""Whether a parameterization has all columns and is none of the rows."""
+        r"""Whether a parameterization has all columns but matches no row."""
         parameters = {**self._fixed, **parameters}
         if self.by_number or any(name not in parameters for name in self.names):
             return False
@@ -235,7 +232,7 @@ class PoolSpace:
         return self._found(values)[1] > _SAME
 
     def point_of(self, parameters: Mapping[str, Any], where: str) -> tuple[float, ...]:
-        r"""What the model takes of a parameterization that is no row of the pool.
+        r"""The model's inputs of a parameterization that is no row of the pool.
 
         Args:
             parameters: Of an arm.
@@ -275,7 +272,7 @@ class PoolSpace:
 
     @cached_property
     def _readers(self) -> dict[str, Any]:
-        r"""How each column of ``X`` comes from a parameter, or why it does not."""
+        r"""The parameter of each column of ``X``, or why the column has none."""
         names = self._pool.names or tuple(f"x{i}" for i in range(self._pool.d))
         columns = zip(names, self._pool.X.T.numpy(), strict=True)
         return {name: self._reader(name, column) for name, column in columns}
@@ -318,7 +315,7 @@ class PoolSpace:
 
 
 def _check_flat(search_space: SearchSpace) -> None:
-    r"""Refuse a space where the value of a parameter says which others there are."""
+    r"""Refuse a space where a parameter's value decides which others exist."""
     names = [p.name for p in search_space.parameters.values() if p.is_hierarchical]
     if names:
         raise ValueError(_hierarchical(names[0]))
@@ -336,7 +333,6 @@ def _hierarchical(name: str) -> str:
 def _with_derived(
     table: pd.DataFrame, derived: Iterable[DerivedParameter]
 ) -> pd.DataFrame:
-    r"""A table with the columns that are functions of others, where it lacks them."""
     missing = [p for p in derived if p.name not in table.columns]
     if not missing:
         return table
@@ -350,7 +346,7 @@ def _code_of(codes: Mapping[Any, float], value: Any) -> float:
 
 
 def _check_alone(free: Sequence[str]) -> None:
-    r"""Refuse parameters beside the row's number, which says all that may vary."""
+    r"""Refuse parameters beside the row's number, which fixes all that may vary."""
     others = [name for name in free if name != POOL_INDEX]
     if others:
         raise ValueError(
@@ -398,7 +394,7 @@ def grid_pool(
     points: int | Mapping[str, int] | None = None,
     parameter_constraints: Sequence[str] = (),
 ) -> Pool:
-    r"""Every combination of the parameters' values, each a row.
+    r"""The pool of all combinations of the parameters' values.
 
     A choice takes its values; a range with a step takes its steps. Where ``points`` is
     not given, a range of whole numbers takes all of them (of more than a hundred about
@@ -464,7 +460,7 @@ def grid_pool(
 
 
 def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
-    r"""A parameter that is a function of others.
+    r"""The values of a parameter that is a function of others.
 
     Raises:
         ValueError: If it is none, or one of the others is not there.
@@ -487,7 +483,7 @@ def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
 
 
 def _inside(table: pd.DataFrame, constraints: Any) -> np.ndarray:
-    r"""Which rows fulfil all constraints, as Ax counts it.
+    r"""The rows that satisfy all constraints, as Ax counts it.
 
     Raises:
         ValueError: If one is no constraint on the table's columns, or no row is left.
@@ -584,7 +580,6 @@ def _check_rows(n_rows: int) -> None:
 
 
 def _levels(parameter: Config, points: int | Mapping[str, int] | None) -> Any:
-    r"""The values of a parameter in the grid, in order."""
     if isinstance(parameter, ChoiceParameterConfig):
         return list(dict.fromkeys(parameter.values))  # each once, as Ax takes them
     low, high = parameter.bounds
@@ -606,7 +601,7 @@ def _levels(parameter: Config, points: int | Mapping[str, int] | None) -> Any:
 
 
 def _round_values(parameter: RangeParameterConfig) -> np.ndarray:
-    r"""All whole numbers of a range, or its bounds and round numbers between them."""
+    r"""All whole numbers of a range, or its bounds and round numbers between."""
     low, high = parameter.bounds
     if parameter.parameter_type == "int" and high - low < MOST_WHOLE:
         return np.arange(low, high + 1)

@@ -122,7 +122,7 @@ class Record(AbstractContextManager["Record"]):
 
     @contextmanager
     def changes(self) -> Iterator[None]:
-        r"""A context: changes of the client inside it are on the disk when it ends.
+        r"""A context whose changes of the client are on the disk when it ends.
 
         Raises:
             ValueError: If somebody else wrote there; then nothing is written.
@@ -183,7 +183,7 @@ class _Trial:
 
 
 def _trials_of(snapshot: dict[str, Any]) -> tuple[str, dict[str, _Trial]]:
-    r"""An experiment's name and trials, without making anything that a file names."""
+    r"""The name and trials of an experiment, without making named objects."""
     experiment = snapshot["experiment"]
     found = {}
     for index, trial in experiment["trials"].items():
@@ -245,7 +245,7 @@ def _behind_in_database(client: Client) -> list[int]:
 
 
 def save_client(client: Client, path: str | Path) -> None:
-    r"""Like ``client.save_to_json_file``, but whole or not at all, and half the size.
+    r"""Save like ``client.save_to_json_file``: whole or not at all, in half the size.
 
     A file of the same name is replaced, whatever it holds, unless a ``run_experiment``
     that is under way holds it. A symbolic link stays one: the file it leads to is
@@ -274,7 +274,7 @@ def save_client(client: Client, path: str | Path) -> None:
 
 
 def path_of(value: Any, name: str, what: str, example: str) -> Path:
-    r"""``value`` as the path of ``what``, such as ``example``.
+    r"""The ``value`` as the path of ``what``, such as ``example``.
 
     Raises:
         ValueError: If it is no path.
@@ -338,7 +338,7 @@ def uninterrupted(*, is_ending: bool = False) -> Iterator[None]:
 
 
 class HeldFile:
-    r"""A file that nobody else of this package writes; made by ``held``.
+    r"""A file that nothing else of this package writes; made by ``held``.
 
     A writer that takes no lock, such as ``Client.save_to_json_file``, is noticed where
     it wrote between two of ``write``.

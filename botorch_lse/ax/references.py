@@ -1,4 +1,4 @@
-r"""Which functions and classes a stored experiment may name.
+r"""The functions and classes that a stored experiment may name.
 
 A stored strategy names its class, and functions such as ``model=``, by module and name.
 Whoever wrote the file chose these names, and importing a module or calling a function
@@ -156,7 +156,7 @@ def find(reference: Any, argument: str) -> Any:
 
 
 def _registered(reference: str) -> Any:
-    r"""What this package registers under a name; ``None`` if it registers nothing.
+    r"""The object this package registers under a name; ``None`` without one.
 
     Strategies and their parts stand at their public addresses, which stay when a class
     moves.

@@ -1,4 +1,4 @@
-r"""An experiment from its first trial to its stop, in parallel, crash or not."""
+r"""An experiment from its first trial to its stop, parallel and safe from crashes."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class _Run:
     last_evaluated: int | None = None
 
     def go(self, bar: Any) -> str:
-        r"""Run until nothing more is asked for and nothing runs; the reason in words.
+        r"""Run until nothing is asked for or running; return the reason in words.
 
         Args:
             bar: The progress bar, of ``tqdm``.
@@ -244,7 +244,7 @@ class _Run:
     # --- asking ----------------------------------------------------------------------
 
     def resume(self) -> None:
-        r"""Take up the trials that are running: complete those with data, run the rest.
+        r"""Resume the running trials: complete those with data, run the rest.
 
         A trial has all its data and still runs if the process died between the two
         steps, or if its data were attached by hand.
@@ -308,7 +308,6 @@ class _Run:
         return self.last_evaluated != round_of(self.experiment.trials[trial])
 
     def _room(self) -> int:
-        r"""How many trials may be asked for now."""
         out, pending = len(self.workers), self.max_pending
         rooms = [self.max_trials - self.n_finished - out]
         node = self.node
@@ -329,7 +328,7 @@ class _Run:
             self._handle(unusable)
 
     def rescue(self, cause: BaseException) -> None:
-        r"""Before an error leaves the run, record what was measured.
+        r"""Record the measurements before an error leaves the run.
 
         Args:
             cause: The error; further failures are added to its notes.
@@ -394,7 +393,7 @@ class _Run:
         return failed
 
     def _handle(self, finished: Evaluation) -> None:
-        r"""Try a trial again, or give it up, as ``on_error`` says.
+        r"""Retry a trial or give it up, as ``on_error`` says.
 
         Raises:
             Exception: The evaluation's own, with ``on_error="raise"``.
@@ -478,7 +477,7 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
 
 
 def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
-    r"""One metric's result as floats: a number, or ``(mean, sem)``.
+    r"""The result of one metric as floats: a number, or ``(mean, sem)``.
 
     Args:
         value: What the evaluation returned.

@@ -1,4 +1,4 @@
-r"""Strategies, and the parts they are made of, as plain JSON and back.
+r"""Strategies and their parts as plain JSON, and back.
 
 Nothing is pickled, and numbers come back to the last bit and data type. A strategy is a
 frozen dataclass whose fields are its constructor's arguments; they are stored one by
@@ -184,7 +184,7 @@ def _encode(value: Any, name: str, strategy: Strategy) -> Any:
 
 
 def _inputs(strategy: Strategy) -> Tensor:
-    r"""``N x d`` inputs as kernels see them: without numbers of outputs or levels."""
+    r"""The ``N x d`` inputs that kernels see: without numbers of outputs or levels."""
     X: Tensor = strategy.candidates.X
     has_levels = isinstance(strategy, TruVaRStrategy) and strategy.has_levels
     return X[:, :-1] if has_levels else X
@@ -231,7 +231,6 @@ def _decode_part(target: Any, name: str, stored: Any, pool: Pool) -> Any:
 
 
 def _arguments_of(target: Any) -> list[str]:
-    r"""The names of the arguments that a dataclass takes beside the pool."""
     names = [part.name for part in dataclasses.fields(target) if part.init]
     return [name for name in names if name != "pool"]
 
@@ -254,7 +253,7 @@ def _decode_arguments(
 
 
 class StoredStrategy:
-    r"""A strategy's arguments as JSON, and its pool.
+    r"""The arguments of a strategy as JSON, and its pool.
 
     Args:
         strategy: The strategy, or the JSON of one.
@@ -279,7 +278,7 @@ class StoredStrategy:
             self._pool = encode_pool(strategy.pool)
 
     def get(self, experiment: Experiment | None) -> Strategy:
-        r"""The strategy; the first time after loading its pool is read.
+        r"""The strategy; its pool is read on first use after loading.
 
         Raises:
             ValueError: If the pool is not where it was.
@@ -323,7 +322,7 @@ def _checked_folder(given: Any) -> Path:
 
 
 def write_pool(encoded: dict[str, Any], folder: Path) -> dict[str, Any]:
-    r"""What is stored of a pool: all of it, or where its file lies.
+    r"""The stored form of a pool: all of it, or where its file lies.
 
     If its JSON is larger than ``LARGEST_INLINE``, it goes into a file
     ``level_set_pool_<hash>.json``, and what is stored is the file's path, its size and
@@ -381,7 +380,7 @@ def read_pool(stored: dict[str, Any]) -> Pool:
 
 
 def kept_pool(experiment: Experiment | None, pool_hash: str) -> dict[str, Any]:
-    r"""What an experiment's properties hold of a pool.
+    r"""The pool's entry in an experiment's properties.
 
     Raises:
         ValueError: If it is not there.
@@ -404,7 +403,7 @@ def _pools_of(experiment: Experiment | None) -> dict[str, Any]:
 
 
 def encode_kernel(kernel: Kernel, name: str, X: Tensor) -> dict[str, Any]:
-    r"""A kernel as JSON; its hyper-parameters' values are kept, priors are not.
+    r"""A kernel as JSON: the values of its hyper-parameters, but no priors.
 
     The values are those in float64, with which a strategy computes: a constraint passed
     in float32 and then converted would differ in the ninth digit.
@@ -458,7 +457,7 @@ def _is_alike(kernel: Kernel, other: Kernel, X: Tensor) -> bool:
 
 
 def _encode_kernel(kernel: Kernel, name: str, to_fit: bool = False) -> dict[str, Any]:
-    r"""A kernel and those inside it; of one to be fitted the unconstrained values."""
+    r"""A kernel and those inside it; unfitted ones with unconstrained values."""
     if type(kernel) not in _KERNEL_OPTIONS or len(kernel.batch_shape):
         raise ValueError(_refused_kernel(kernel, name))
     children: list[Kernel] = []
@@ -532,7 +531,7 @@ def decode_kernel(stored: dict[str, Any], to_fit: bool = False) -> Kernel:
 
 
 def _own_hyper_parameters(kernel: Kernel) -> list[str]:
-    r"""The names of a kernel's hyper-parameters, without those of kernels inside it.
+    r"""The names of a kernel's hyper-parameters, without those of inner kernels.
 
     GPyTorch keeps the unconstrained value of ``lengthscale`` as ``raw_lengthscale``.
     """

@@ -36,7 +36,7 @@ MakeExecutor = Callable[[], Executor]
 
 
 class Evaluation(NamedTuple):
-    r"""A trial that is to be evaluated, or was.
+    r"""The evaluation of a trial, before or after it has run.
 
     Args:
         trial: Its index.
@@ -52,7 +52,7 @@ class Evaluation(NamedTuple):
 
 
 class Workers:
-    r"""Evaluates parameterizations, in this process or on an executor.
+    r"""A queue that evaluates parameterizations in this process or on an executor.
 
     When a worker process dies, an executor gives up all that it holds, and nobody knows
     which evaluation was the cause. They are then run again one at a time on a new
@@ -106,7 +106,7 @@ class Workers:
         self._queue.append(Evaluation(trial, parameters))
 
     def wait(self) -> None:
-        r"""Start what is queued and wait until an evaluation ends, or is overdue.
+        r"""Start the queued evaluations and wait until one ends or is overdue.
 
         It is then in ``finished``, from where the caller takes one after the other once
         it is recorded, so that an interrupt at any moment loses none.
@@ -131,7 +131,7 @@ class Workers:
         self._collect({future for future in done if future.exception() is None})
 
     def close(self) -> None:
-        r"""Cancel what has not begun; shut down the executor if it was made here."""
+        r"""Cancel evaluations that have not begun; shut down an executor made here."""
         for future in self._running:
             future.cancel()
         if self._make is not None and self._executor is not None:
@@ -143,7 +143,7 @@ class Workers:
             process.kill()
 
     def abandon(self, cause: BaseException) -> None:
-        r"""End what is being evaluated, as far as that is possible, at once.
+        r"""End the running evaluations at once, as far as that is possible.
 
         Args:
             cause: Why, such as Ctrl-C; what was being evaluated is added to its notes.
@@ -210,7 +210,7 @@ class Workers:
         return future
 
     def _give_up_overdue(self) -> None:
-        r"""Take evaluations that take too long for failed, and free their places."""
+        r"""Treat overdue evaluations as failed, and free their places."""
         now = time.monotonic()
         late = [f for f in self._running if self._due.get(f, math.inf) <= now]
         late = [future for future in late if not future.done()]
@@ -235,7 +235,7 @@ class Workers:
         self._executor = self._make()
 
     def _taken(self, future: Future[Any]) -> Evaluation:
-        r"""What a call is about that is awaited no more."""
+        r"""The evaluation of a call that is awaited no more."""
         self._due.pop(future, None)
         if (beside := self._beside.pop(future, None)) is not None:
             beside.let_go()
@@ -295,7 +295,7 @@ def _executor_from(make: MakeExecutor) -> Executor:
 
 
 class _Beside:
-    r"""A call in a thread of its own, for which a pool's thread waits until let go.
+    r"""A call in its own thread, for which a pool's thread waits until let go.
 
     Python waits for a pool's threads before it ends, but not for this one.
 
@@ -315,7 +315,6 @@ class _Beside:
         return future.result(timeout=0)
 
     def let_go(self) -> None:
-        r"""Wait no longer."""
         self._go.set()
 
 
@@ -341,11 +340,7 @@ def in_thread(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
 
 
 def processes_of(executor: Executor | None) -> list[Any]:
-    r"""The worker processes of a pool of this machine; of other executors nothing.
-
-    Args:
-        executor: The executor.
-    """
+    r"""The worker processes of a local pool; empty for other executors."""
     if not isinstance(executor, ProcessPoolExecutor):
         return []
     # Python 3.14 has `kill_workers`; before, nothing public ends one that hangs.
@@ -353,12 +348,9 @@ def processes_of(executor: Executor | None) -> list[Any]:
 
 
 def begun_once(evaluate: Evaluate) -> Evaluate:
-    r"""An evaluation that Dask begins once: it repeats calls whose worker died.
+    r"""An evaluation that Dask begins only once, though it repeats lost calls.
 
     The scheduler remembers that the call has begun, which outlives its worker.
-
-    Args:
-        evaluate: The evaluation.
     """
     name = f"botorch-lse-{uuid.uuid4().hex}"
 

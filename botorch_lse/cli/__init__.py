@@ -1,4 +1,4 @@
-r"""A command line for tables: candidates and results in CSV files, and nothing else."""
+r"""The command line for tables: candidates and results in CSV files, nothing else."""
 
 from botorch_lse.cli.command_line import main
 

@@ -22,11 +22,7 @@ PLACES = 6
 
 
 def answer_frame(run: Run) -> pd.DataFrame:
-    r"""The candidates in the order of their file with the answer beside them.
-
-    Args:
-        run: The run.
-    """
+    r"""The candidates in the order of their file with the answer beside them."""
     frame = level_set_frame(run.answer, run.state.observations)
     ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
@@ -48,7 +44,7 @@ def answer_frame(run: Run) -> pd.DataFrame:
 
 
 def columns(run: Run, frame: pd.DataFrame) -> dict[str, str]:
-    r"""The columns that the answer adds, by what they hold.
+    r"""The names of the columns that the answer adds, by their content.
 
     Their names end otherwise where the candidates' table has one of them already.
 
@@ -93,7 +89,7 @@ def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
 
 
 def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
-    r"""Draw the answer: a map of two inputs, else every candidate's interval.
+    r"""Draw the answer: a map of two inputs, else the interval of each candidate.
 
     Args:
         run: The run.

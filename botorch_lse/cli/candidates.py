@@ -1,4 +1,4 @@
-r"""The candidates: which there are, what describes them, how they are found again.
+r"""The candidates: which they are, what describes them, how they are found again.
 
 A line of results belongs to the candidate of its key, or of its inputs where there is
 no key. Never to the one that stands at the same place: people sort their tables.
@@ -40,7 +40,7 @@ SHOWN = 6
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    r"""The table of the candidates, read.
+    r"""The table of the candidates, as read.
 
     Args:
         table: The file.
@@ -186,11 +186,7 @@ class Candidates:
         return shown.assign(**said)
 
     def called(self, row: int) -> str:
-        r"""What a candidate is called in a message.
-
-        Args:
-            row: The candidate.
-        """
+        r"""The name of a candidate in a message."""
         cells = self.lines[row].cells
         if self.key is not None:
             return f"{self.key} {cells[self.key]}"
@@ -250,10 +246,6 @@ class Candidates:
 
     def find(self, line: Line, table: Table) -> int:
         r"""The candidate that a line of another file is about.
-
-        Args:
-            line: The line.
-            table: Its file.
 
         Raises:
             ValueError: If it is about none, or its inputs are those of another one.
@@ -331,7 +323,7 @@ class Candidates:
         return self._refuse(line, table, values)
 
     def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
-        r"""Complain that no candidate has these inputs; the nearest one is named."""
+        r"""Complain that no candidate has these inputs, and name the nearest one."""
         apart = pd.DataFrame(
             {name: self._apart(name, value) for name, value in self._named(values)}
         )
@@ -350,7 +342,7 @@ class Candidates:
         )
 
     def _apart(self, name: str, value: object) -> pd.Series:
-        r"""How far the candidates are from a value, as a share of the input's range."""
+        r"""The distances of candidates from a value, as shares of the input's range."""
         column = self.frame[name]
         if not isinstance(value, float):
             return (column != value).astype(float)
@@ -361,7 +353,7 @@ class Candidates:
         return zip(self.inputs, values, strict=True)
 
     def _near(self, values: tuple[object, ...]) -> list[int]:
-        r"""Candidates whose inputs are these but for the last digits."""
+        r"""The candidates whose inputs differ from these in the last digits only."""
         same = np.ones(len(self), dtype=bool)
         for name, value in self._named(values):
             column = self.frame[name]
@@ -373,7 +365,7 @@ class Candidates:
 
     @cached_property
     def _slack(self) -> dict[str, float]:
-        r"""How far the same number of a column may be from itself."""
+        r"""The largest difference that one number of a column may show."""
         spans = {
             name: float(column.max() - column.min()) or abs(float(column.iloc[0]))
             for name, column in self.frame.items()
@@ -387,7 +379,7 @@ class Candidates:
         return one == other
 
     def _cell(self, line: Line, table: Table, name: str, there: str) -> object:
-        r"""An input as the candidates have it, read from a line of another file."""
+        r"""The input of a candidate, read from a line of another file."""
         text = line.cells[there]
         if name not in self._slack:
             return text
@@ -403,7 +395,7 @@ class Candidates:
 
     @cached_property
     def _answers(self) -> set[str]:
-        r"""Columns that say yes or no."""
+        r"""The columns that say yes or no."""
         return {
             name
             for name in self._slack
@@ -411,7 +403,6 @@ class Candidates:
         }
 
     def _check_logs(self) -> None:
-        r"""Complain about inputs that have no logarithm."""
         for name in self.logs:
             if name not in self._slack or name in self._answers:
                 raise ValueError(
@@ -446,7 +437,6 @@ class Candidates:
         faults.check()
 
     def _not_apart(self, lines: Sequence[Line]) -> str:
-        r"""The complaint about lines that are one candidate."""
         *first, last = sorted(line.number for line in lines)
         places = f"{self.table.name}, lines {', '.join(map(str, first))} and {last}"
         cells = lines[0].cells
@@ -465,7 +455,7 @@ class Candidates:
 
 
 def _check_lines(table: Table) -> None:
-    r"""Ask about lines that are no candidates: units, a second header, a sum."""
+    r"""Ask about lines that are not candidates: units, a second header, a sum."""
     first, last = table.lines[0], table.lines[-1]
     faults, numeric = Faults(), list[str]()
     for name in table.header:
@@ -497,7 +487,7 @@ def _check_lines(table: Table) -> None:
 
 
 def _is_value(text: str) -> bool:
-    r"""Whether a cell begins as a number does, and is no unit such as 1/min."""
+    r"""Whether a cell begins as a number does and is not a unit such as 1/min."""
     return begins_with_a_number(text) and not text.startswith(("1/", "10^"))
 
 
@@ -533,7 +523,7 @@ def is_open(text: str, words: Sequence[str]) -> bool:
 
 
 def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
-    r"""Columns that are filled exactly where the results are, if these are not full.
+    r"""The columns filled exactly where the results are, if these are not full.
 
     Args:
         table: The file.
@@ -555,7 +545,7 @@ def _other_results(table: Table, column: str | None, words: Sequence[str]) -> li
 def _described_by(
     table: Table, left_out: set[str | None], notation: Notation
 ) -> tuple[str, ...]:
-    r"""The columns that are inputs where nobody says: all that vary.
+    r"""The default inputs: all columns that vary.
 
     A column that counts the lines is no input by chance only, so that it is asked
     about: taken as one, it would make neighbours of what happens to stand side by side.
@@ -585,7 +575,7 @@ def _described_by(
 
 
 def _counts_up(table: Table, name: str, notation: Notation) -> bool:
-    r"""Whether a column holds 1, 2, 3, ..., from whatever number on."""
+    r"""Whether a column holds 1, 2, 3, ..., or the like from another number on."""
     numbers = [notation.number(text) for text in table.texts(name)]
     first = numbers[0]
     wanted = None if first is None else [first + i for i in range(len(numbers))]
@@ -598,7 +588,6 @@ def _yes_or_no(text: str) -> float | None:
 
 
 def _check_key(table: Table, key: str) -> None:
-    r"""Complain about candidates without a name."""
     faults = Faults()
     for line in table.lines:
         if not line.cells[key]:
@@ -656,7 +645,7 @@ def _read_column(
 
 
 def check_marks(table: Table, name: str, notation: Notation) -> None:
-    r"""Ask about a column whose marks may be those of thousands.
+    r"""Ask about a column whose decimal marks may separate thousands.
 
     Args:
         table: The file.
@@ -704,7 +693,7 @@ def _ask_about_words(table: Table, name: str, notation: Notation) -> None:
 def _checked_words(
     table: Table, name: str, cells: list[str], notation: Notation
 ) -> list[str]:
-    r"""Words, if there are few enough different ones to be levels of an input."""
+    r"""The words, if they are few enough to be levels of an input."""
     try:
         encode(pd.DataFrame({name: pd.Series(cells, dtype="category")}))
     except ValueError as error:

@@ -65,7 +65,7 @@ _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
 
 
 class FaultsError(ValueError):
-    r"""All that is wrong with files, as one error.
+    r"""The error that lists all faults found in files.
 
     Args:
         said: The complaints.
@@ -82,7 +82,7 @@ class FaultsError(ValueError):
 
 @dataclass
 class Faults:
-    r"""Complaints about files, gathered so that one call says them all.
+    r"""A list of complaints about files, so that one call reports all of them.
 
     Args:
         said: What was complained about so far.
@@ -92,7 +92,7 @@ class Faults:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        r"""Note a complaint of what is done inside, and go on behind it."""
+        r"""A context that notes a complaint raised inside and goes on after it."""
         try:
             yield
         except FaultsError as error:
@@ -101,7 +101,7 @@ class Faults:
             self.said.append(str(error))
 
     def check(self) -> None:
-        r"""Raise what was noted.
+        r"""Raise the noted complaints.
 
         Raises:
             FaultsError: If something was.
@@ -112,7 +112,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Style:
-    r"""How a file is written: what a program that reads it next will expect.
+    r"""The style of a file: what a program that reads it next will expect.
 
     Args:
         delimiter: What stands between two cells.
@@ -128,7 +128,7 @@ class Style:
 
     @property
     def of_another(self) -> Style:
-        r"""The style for another file: remarks belong to the one that has them."""
+        r"""The style for another file, without remarks that belong to this one."""
         first = self.before.strip().partition("\n")[0].strip()
         is_told = _SEPARATOR.fullmatch(first)
         return replace(self, before=f"{first}{self.newline}" if is_told else "")
@@ -169,19 +169,19 @@ class Table:
 
     @property
     def name(self) -> str:
-        r"""The file's name, as complaints call it."""
+        r"""The file's name in complaints."""
         return self.path.name
 
     @property
     def last_words(self) -> str:
-        r"""How the file ends if no line break ends it, for messages."""
+        r"""The end of a file that lacks a final line break, for messages."""
         line = self.lines[-1]
         words = self.style.delimiter.join(line.cells.values())
         return f"{self.name}, line {line.number}: no line break ends {words!r}"
 
     @cached_property
     def _columns(self) -> dict[str, str | None]:
-        r"""Looser names of the columns; ``None`` where several share one."""
+        r"""Columns by looser names; ``None`` where several share one."""
         found: dict[str, str | None] = {}
         for name in self.header:
             for loose in {name.casefold(), without_unit(name).casefold()}:
@@ -225,11 +225,7 @@ class Table:
         )
 
     def texts(self, column: str) -> list[str]:
-        r"""The cells of a column.
-
-        Args:
-            column: Its name in the header.
-        """
+        r"""The cells of a column."""
         return [line.cells[column] for line in self.lines]
 
     @cached_property
@@ -248,7 +244,7 @@ class Table:
         return own or (shown.pop() if len(shown) == 1 else None)
 
     def doubtful(self, column: str) -> Line | None:
-        r"""The first line with a mark that may be one of thousands, if all may be.
+        r"""The first line with a mark that may separate thousands, if all may.
 
         The mark is clear if one number of the column shows it. It is also clear if all
         numbers of the column have three decimals, and other columns show the mark.
@@ -268,7 +264,7 @@ class Table:
     def complaint(
         self, line: Line | int, column: str, wanted: str, came: str, remedy: str
     ) -> ValueError:
-        r"""An error about one cell: where it stands, what is wrong, what to do.
+        r"""An error about one cell: its place, its fault, and a remedy.
 
         Args:
             line: The line or its number.
@@ -349,7 +345,7 @@ def read_table(
 
 
 def content_of(path: Path) -> bytes | None:
-    r"""What a file holds; ``None`` if there is no such file.
+    r"""The content of a file; ``None`` if there is no such file.
 
     Args:
         path: The file, or a link to it.
@@ -365,7 +361,7 @@ def content_of(path: Path) -> bytes | None:
 
 @dataclass(frozen=True)
 class _Reading:
-    r"""A text as lines of cells, if a delimiter is taken for the one of the file.
+    r"""A text as lines of cells, read with one delimiter.
 
     Args:
         delimiter: What stands between two cells.
@@ -381,7 +377,7 @@ class _Reading:
 
     @classmethod
     def best(cls, text: str, blank: str | None = None) -> _Reading:
-        r"""The reading under which header and lines agree best.
+        r"""The reading in which header and lines agree best.
 
         The header alone says too little: its names may hold any delimiter, as in
         ``Temperature, °C;Time, min``, and so may numbers with a decimal comma.
@@ -407,7 +403,7 @@ class _Reading:
     def of(
         cls, lines: list[str], start: int, delimiter: str, blank: str | None
     ) -> _Reading:
-        r"""The reading by one delimiter.
+        r"""The reading with one delimiter.
 
         Args:
             lines: The lines of the file with their ends.
@@ -442,7 +438,6 @@ class _Reading:
 
     @property
     def body(self) -> list[tuple[int, list[str]]]:
-        r"""The lines behind the header."""
         return self.rows[1:]
 
     @property
@@ -452,7 +447,7 @@ class _Reading:
         return len(counts) == 1 and max(counts) > 1
 
     def agreement(self) -> tuple[bool, float, int]:
-        r"""How well header and lines agree; more is better.
+        r"""The agreement of header and lines; larger is better.
 
         Lines may be cut behind their last cell that holds something, which is why they
         agree a little; numbers that a delimiter cuts into pieces do not look like any.
@@ -469,7 +464,7 @@ class _Reading:
 def _cells(
     lines: list[str], start: int, delimiter: str, blank: str | None
 ) -> list[tuple[int, list[str]]]:
-    r"""The cells of each line that has any, and its number in the file.
+    r"""The cells of each line that has any, with its number in the file.
 
     A cell may hold line breaks: the number is that of the line on which a row begins.
     """
@@ -481,7 +476,7 @@ def _cells(
 
 
 def _spans(lines: list[str], delimiter: str) -> Iterator[tuple[int, int, list[str]]]:
-    r"""Each row of cells, with its first line and the one behind its last.
+    r"""The rows of cells, each with its first line and the line after its last.
 
     Args:
         lines: The lines with their ends.
@@ -497,7 +492,7 @@ def _spans(lines: list[str], delimiter: str) -> Iterator[tuple[int, int, list[st
 
 
 def _faults_of_marks(text: str, reading: _Reading) -> list[str]:
-    r"""Complaints about quotation marks by which lines are lost.
+    r"""Complaints about quotation marks that swallow lines.
 
     A cell in quotation marks may hold line breaks. One that is not closed in its line
     takes the lines below with it, up to the next mark: it ends there within a cell, or
@@ -557,14 +552,14 @@ def _cell_of(delimiter: str) -> re.Pattern[str]:
 
 
 def _line_at(lines: Sequence[str], at: int) -> int:
-    r"""The number of the line in which a letter of the joined lines stands, from 1."""
+    r"""The line number, from 1, of a character of the joined lines."""
     ends = accumulate(map(len, lines))
     return next((i for i, end in enumerate(ends, 1) if at < end), len(lines))
 
 
 @dataclass(frozen=True)
 class _LineLike:
-    r"""Tells whether a text reads like a line of a table.
+    r"""A test whether a text reads like a line of a table.
 
     Args:
         delimiter: What stands between two cells.
@@ -602,7 +597,7 @@ class _LineLike:
 
 
 def _is_padded(cells: Sequence[str], n: int) -> bool:
-    r"""Whether nothing stands behind the first ``n`` cells, and something in them."""
+    r"""Whether all content stands in the first ``n`` cells, and there is some."""
     return len(cells) > n and not any(cells[n:])
 
 
@@ -613,7 +608,7 @@ def _has_number(cells: Iterable[str]) -> bool:
 def decoded(
     raw: bytes, name: str, encoding: str | None = None, names: Sequence[str] = ()
 ) -> tuple[str, str]:
-    r"""The text of a file, each letter in its one composed form, and its encoding.
+    r"""The text of a file in composed letters, and its encoding.
 
     Args:
         raw: What the file holds.
@@ -659,7 +654,7 @@ def decoded(
 
 
 def _text(raw: bytes, encoding: str) -> str | None:
-    r"""What a file holds if it has this encoding; ``None`` if it has not."""
+    r"""The text of a file in one encoding; ``None`` if it is not in that encoding."""
     try:
         # Macs write a letter and its accent as two, others as one.
         return unicodedata.normalize("NFC", raw.decode(encoding))
@@ -668,7 +663,7 @@ def _text(raw: bytes, encoding: str) -> str | None:
 
 
 def _check_header(reading: _Reading, name: str) -> None:
-    r"""Complain about a line that is no header, and about names that are none.
+    r"""Complain about a line that is no header, or names that are no names.
 
     Columns need a name each, and another one each.
     """
@@ -705,7 +700,7 @@ def write_table(
     style: Style,
     over: Seen | None = None,
 ) -> None:
-    r"""Write a CSV file at once: whoever reads it finds the old one or the new one.
+    r"""Write a CSV file at once: readers find the old file or the new one.
 
     Args:
         path: The file; it is replaced if it is there.
@@ -731,7 +726,7 @@ def write_table(
 
 
 def check_is_no_workbook(path: Path, name: str) -> None:
-    r"""Complain about a file to be written whose name is that of a workbook.
+    r"""Complain about an output file whose name is that of a workbook.
 
     Args:
         path: The file.
@@ -748,7 +743,7 @@ def check_is_no_workbook(path: Path, name: str) -> None:
 
 
 def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
-    r"""Put content in place of a file, as a whole.
+    r"""Replace the content of a file as a whole.
 
     Args:
         path: The file.
@@ -764,11 +759,7 @@ def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    r"""A context in which errors of writing a file become complaints about it.
-
-    Args:
-        path: The file.
-    """
+    r"""A context in which errors of writing a file become complaints about it."""
     try:
         yield
     except ChangedError as error:

@@ -75,11 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(arguments: Sequence[str]) -> int:
-    r"""Carry out a command, again where somebody saved a file meanwhile.
-
-    Args:
-        arguments: The command line.
-    """
+    r"""Carry out a command, again if somebody saved a file meanwhile."""
     call = parse(arguments)
     for is_last in (*[False] * _TRIES, True):
         run = read(call)
@@ -102,9 +98,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     Each command has a parser of its own, so that what is wrong is said beside the usage
     of this command.
-
-    Args:
-        arguments: The command line.
     """
     whole, parts = parsers()
     first, *rest = arguments or ["--help"]
@@ -116,7 +109,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _no_command(first: str, own: Sequence[str]) -> str:
-    r"""What to say of a first word that is neither a command nor an option."""
+    r"""The message about a first word that is neither a command nor an option."""
     known = [*COMMANDS, "demo"]
     wanted = f"expected a command ({', '.join(known)})"
     if first.startswith("-"):
@@ -215,7 +208,7 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def names(text: str) -> tuple[str, ...]:
-    r"""Names with commas between them; one that has a comma stands in quotation marks.
+    r"""Names separated by commas; a name with a comma is put in quotation marks.
 
     Example:
         >>> names('heat, "time, min"')
@@ -226,7 +219,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def number(text: str) -> float:
-    r"""A number as an option has it, also with a decimal comma.
+    r"""A number as an option gives it, also with a decimal comma.
 
     Returns:
         The number; nan if it is none.
@@ -246,7 +239,7 @@ def number(text: str) -> float:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    r"""Numbers with commas between them, as an option has them."""
+    r"""Numbers separated by commas, as an option gives them."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -257,7 +250,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def ends(text: str) -> tuple[float, ...]:
-    r"""The two ends of an interval, with a comma between them."""
+    r"""The two ends of an interval, separated by a comma."""
     found = numbers(text)
     if len(found) != 2 or not found[0] < found[1]:
         raise argparse.ArgumentTypeError(
@@ -268,9 +261,6 @@ def ends(text: str) -> tuple[float, ...]:
 
 def read(call: argparse.Namespace) -> Run:
     r"""The run that a call is about, from its files.
-
-    Args:
-        call: The options.
 
     Raises:
         ValueError: If a file is not what it should be.
@@ -305,7 +295,7 @@ def read(call: argparse.Namespace) -> Run:
 
 
 def _check_format(path: Path) -> None:
-    r"""Complain about a picture whose name ends as no picture does.
+    r"""Complain about a picture whose name has no picture's ending.
 
     Raises:
         ValueError: If matplotlib, where it is installed, writes no such file.

@@ -85,12 +85,7 @@ OFTEN = 3
 
 
 def carry_out(run: Run, call: argparse.Namespace) -> None:
-    r"""Carry out the command of a call.
-
-    Args:
-        run: The run that it is about.
-        call: The options.
-    """
+    r"""Carry out the command of a call."""
     with warnings.catch_warnings():
         # What predictions and values were worth is said in sentences.
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -104,7 +99,7 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
 
 
 def _tell(*said: str) -> None:
-    r"""Print what there is to say, once the files are written.
+    r"""Print messages once the files are written.
 
     A reader that closes its end, as in ``next | head -1``, must not keep a file from
     being written.
@@ -113,12 +108,9 @@ def _tell(*said: str) -> None:
 
 
 def understood(run: Run) -> str:
-    r"""How the table of candidates was read, and what of it is not used.
+    r"""A report of how the table was read, and what of it is not used.
 
     In full at the first call; later what a change may have left out by mistake.
-
-    Args:
-        run: The run.
     """
     candidates, found = run.candidates, run.settings
     table, lines = candidates.table, list[str]()
@@ -146,11 +138,7 @@ def understood(run: Run) -> str:
 
 
 def uncounted(run: Run) -> str:
-    r"""What to do about values that stand beside the candidates and are not used.
-
-    Args:
-        run: The run.
-    """
+    r"""A hint about values beside the candidates that are not used."""
     found, candidates = run.settings, run.candidates
     told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
     n = len({line.number for line in run.valued_lines} - told)
@@ -166,11 +154,7 @@ def uncounted(run: Run) -> str:
 
 
 def next_command(run: Run) -> None:
-    r"""Write the sheet of what to measure next.
-
-    Args:
-        run: The run.
-    """
+    r"""Write the sheet of what to measure next."""
     run.check_files()  # before anything that takes long, and again behind it
     said = [understood(run), uncounted(run), summary(run, is_taken=True)]
     lines = run.sheet_lines(run.next_rows())
@@ -181,12 +165,7 @@ def next_command(run: Run) -> None:
 
 
 def answer_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Write the answer as a table and a picture, and say what it is worth.
-
-    Args:
-        run: The run.
-        call: The options.
-    """
+    r"""Write the answer as a table and a picture, and report its worth."""
     seen = dict[Path, Seen]()
     for path in (call.table, call.picture):
         with writing(path):
@@ -200,11 +179,7 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def closing(run: Run) -> str:
-    r"""What to make of an answer, in a sentence; an audit was asked for, and is told.
-
-    Args:
-        run: The run.
-    """
+    r"""Advice in a sentence on what to make of an answer, audited or not."""
     answer = run.answer
     audit = _OF_AUDIT.search(answer.guarantee)
     if audit:
@@ -213,11 +188,7 @@ def closing(run: Run) -> str:
 
 
 def details(run: Run) -> str:
-    r"""What the answer is worth: what was predicted, what is claimed and assumed.
-
-    Args:
-        run: The run.
-    """
+    r"""The worth of the answer: predictions, claim and assumptions."""
     state = run.state
     if not state.history.n_measured:
         return ""
@@ -237,12 +208,7 @@ def details(run: Run) -> str:
 
 
 def simulate_command(run: Run, call: argparse.Namespace) -> None:
-    r"""Say how many measurements to expect, from simulated ones.
-
-    Args:
-        run: The run.
-        call: The options.
-    """
+    r"""Report the expected number of measurements, by simulation."""
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
     noise = run.scale.noise_in_words(truth.noise_std)
     said = (understood(run), save_settings(run))
@@ -262,14 +228,14 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def _end_of(outcome: Outcome) -> str:
-    r"""Why a simulated run ended; its limit is none of the settings."""
+    r"""The reason why a simulated run ended; its limit is none of the settings."""
     if outcome.reason == BUDGET:
         return "It ended before all was decided."
     return ENDS.get(outcome.reason, "")
 
 
 def expected(outcomes: Sequence[Outcome], begun: int) -> str:
-    r"""How many measurements to expect, in a sentence.
+    r"""The expected number of measurements, in a sentence.
 
     Args:
         outcomes: Simulated runs.
@@ -289,11 +255,7 @@ def expected(outcomes: Sequence[Outcome], begun: int) -> str:
 
 
 def save_settings(run: Run) -> str:
-    r"""Write the settings of a first call, and say where they are.
-
-    Args:
-        run: The run.
-    """
+    r"""Write the settings of a first call, and say where they are."""
     if run.settings.is_stored:
         return ""
     run.settings.write()
@@ -301,11 +263,7 @@ def save_settings(run: Run) -> str:
 
 
 def save_results(run: Run) -> str:
-    r"""Add what came back in the sheet to the results, and say how many these are.
-
-    Args:
-        run: The run.
-    """
+    r"""Add the sheet's results to the file of results, and report their number."""
     if not run.measured.taken:
         return ""
     path, now = run.settings.file("results"), run.measured
@@ -320,13 +278,9 @@ def save_results(run: Run) -> str:
 
 
 def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
-    r"""Write the sheet: what is out, then what is new.
+    r"""Write the sheet: open measurements first, then new ones.
 
     Where sheet and results are one file, its lines stay and the new ones follow.
-
-    Args:
-        run: The run.
-        lines: The new lines.
     """
     now, path = run.measured, run.settings.file("out")
     table = now.sheet
@@ -354,7 +308,7 @@ def _open_cells(run: Run, entry: Entry) -> dict[str, str]:
 
 
 def to_do(run: Run, lines: list[dict[str, str]]) -> str:
-    r"""What there is to do now, in sentences.
+    r"""The next steps for the user, in sentences.
 
     Args:
         run: The run.
@@ -379,7 +333,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
 
 
 def summary(run: Run, *, is_taken: bool = False) -> str:
-    r"""What is known by now, in sentences.
+    r"""The present knowledge, in sentences.
 
     Args:
         run: The run.
@@ -417,13 +371,10 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
 
 
 def of_ends(run: Run) -> list[str]:
-    r"""What to know of files that do not end as they are written, in sentences.
+    r"""Remarks on files without a final line break, in sentences.
 
     Some spreadsheets leave off the last line break, and so does a copy that was cut
     short within the last cell.
-
-    Args:
-        run: The run.
     """
     tables = {id(t): t for t in (run.measured.results, run.measured.sheet) if t}
     return [
@@ -435,11 +386,7 @@ def of_ends(run: Run) -> list[str]:
 
 
 def one_sided(run: Run) -> str:
-    r"""How many values lay on the side on which no candidate was found, if some did.
-
-    Args:
-        run: The run.
-    """
+    r"""The number of values on the side without a candidate, if there are some."""
     sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
     side = sides.get(run.stop_reason or "")
     y = run.state.observations.y
@@ -459,11 +406,7 @@ def one_sided(run: Run) -> str:
 
 
 def of_marks(run: Run) -> list[str]:
-    r"""What to know of words in place of values, in sentences.
-
-    Args:
-        run: The run.
-    """
+    r"""Remarks on words in place of values, in sentences."""
     now, lines = run.measured, list[str]()
     if now.excluded:
         lines.append(
@@ -481,7 +424,7 @@ def of_marks(run: Run) -> list[str]:
 
 
 def of_limits(run: Run, is_taken: bool) -> list[str]:
-    r"""What is done with values of which only a limit is known, in sentences.
+    r"""The treatment of values known only by a limit, in sentences.
 
     Args:
         run: The run.
@@ -516,7 +459,6 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
 
 
 def _text_of(run: Run, entry: Entry) -> str:
-    r"""What stands in the cell of a result."""
     column = entry.table.column(run.settings.column)
     return "" if column is None else entry.line.cells[column]
 
@@ -525,9 +467,6 @@ def of_scale(run: Run) -> list[str]:
     r"""A hint at logarithms, where values span decades or noise grows with them.
 
     Not where somebody said what is wanted.
-
-    Args:
-        run: The run.
     """
     y, found = run.state.observations.y, run.settings
     grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
@@ -544,7 +483,7 @@ def of_scale(run: Run) -> list[str]:
 
 
 def of_values(run: Run, is_taken: bool) -> list[str]:
-    r"""What the values show by themselves, in sentences.
+    r"""Remarks that values by themselves give rise to, in sentences.
 
     Args:
         run: The run.
@@ -556,11 +495,7 @@ def of_values(run: Run, is_taken: bool) -> list[str]:
 
 
 def too_narrow(run: Run) -> str:
-    r"""That predictions failed, in the words of somebody who measures.
-
-    Args:
-        run: The run.
-    """
+    r"""The warning that predictions failed, in a measuring person's words."""
     later = recent(run.state.calibration().ahead)
     inside = round(share_within(later, 0.95) * len(later))
     return (
@@ -571,12 +506,9 @@ def too_narrow(run: Run) -> str:
 
 
 def how_many(run: Run) -> list[str]:
-    r"""How many candidates are on the side that is asked for, while that is open.
+    r"""The number of candidates on the side asked for, while that is open.
 
     Nothing before there is a model, and once every candidate is decided.
-
-    Args:
-        run: The run.
     """
     found, n = run.settings, len(run.pool)
     if not bool(run.answer.undecided.any()):
@@ -600,18 +532,14 @@ def how_many(run: Run) -> list[str]:
 
 
 def _in_table_words(said: str) -> str:
-    r"""What is said of the predictions, with a remedy that a table's owner has."""
+    r"""The warning about predictions, with a remedy for a table's owner."""
     for words, own in IN_TABLES.items():
         said = said.replace(words, own)
     return said
 
 
 def often_failed(run: Run) -> list[str]:
-    r"""A sentence about each candidate that failed often, to ask whether it can be.
-
-    Args:
-        run: The run.
-    """
+    r"""A question about each candidate that failed often: can it be measured?"""
     times = Counter(entry.row for entry in run.measured.having("failed"))
     return [
         f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
@@ -624,11 +552,7 @@ def often_failed(run: Run) -> list[str]:
 
 
 def foreseen(run: Run) -> str:
-    r"""About how many more measurements the answer takes, in a sentence.
-
-    Args:
-        run: The run.
-    """
+    r"""The expected number of further measurements, in a sentence."""
     with doing("looking ahead", at_once=False):
         forecast = run.state.forecast()
     more, budget = forecast.observations, run.settings.budget
@@ -661,7 +585,7 @@ def foreseen(run: Run) -> str:
 
 
 def _symptom(run: Run, more: int | None) -> str:
-    r"""What a forecast beyond the table may come from."""
+    r"""A possible cause of a forecast beyond the table."""
     n = len(run.pool)
     if (more or 0) <= n:
         return ""
@@ -673,6 +597,6 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _joined_header(run: Run, table: Table) -> list[str]:
-    r"""The header of a file with the columns of a sheet that it lacks."""
+    r"""The header of a file, with the columns of a sheet that it lacks."""
     lacks = (name for name in run.sheet_header if table.column(name) is None)
     return [*table.header, *lacks]

@@ -178,7 +178,7 @@ def load_survey(pool: str, raw: bool) -> Survey:
 
 
 def refit_now(n_rounds: int) -> bool:
-    r"""Fit after rounds 1, 2, 3, 4, 6, 8, 12, 16, 24, ...: ever more rarely."""
+    r"""Whether to fit now: after rounds 1, 2, 3, 4, 6, 8, 12, 16, 24, ..."""
     power = 2 ** (n_rounds.bit_length() - 1)
     return n_rounds in (power, power + power // 2)
 
@@ -284,7 +284,7 @@ def sounder(survey: Survey, options: Namespace) -> Callable[[int], float]:
 
 
 class TimeLeft:
-    r"""Estimates how long the rest of all runs will take.
+    r"""An estimate of the time that the rest of all runs will take.
 
     How the work grows with the number of measurements is known (``WORK``); how fast the
     machine is, is measured during the runs. A run is assumed to end between its
@@ -303,7 +303,7 @@ class TimeLeft:
         self.start = perf_counter()
 
     def expect(self, method: str, end: int | None) -> None:
-        r"""Set after how many measurements a run will end, or has ended.
+        r"""Set the number of measurements at which a run will end, or has ended.
 
         Args:
             method: The run's method.
@@ -324,7 +324,6 @@ class TimeLeft:
         return self._works(self.done) >= FIRST_WORK
 
     def _works(self, counts: Mapping[str, float]) -> float:
-        r"""Seconds that so many measurements take on the machine of ``WORK``."""
         seconds = 0.0
         for method, n in counts.items():
             each, growth = WORK["Ax" if method == self.first else "ask and tell"]
@@ -335,7 +334,7 @@ class TimeLeft:
 def watched(
     states: Iterator[State], method: str, time_left: TimeLeft
 ) -> Iterator[State]:
-    r"""The same states, while showing the progress of the run.
+    r"""The states of a run, passed on while its progress is shown.
 
     As a bar in a terminal, else as a line every ``LINES_APART`` seconds.
     """
@@ -378,7 +377,7 @@ def wrong_share(answer: Classification, truth: Tensor) -> float:
 
 
 def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) -> str:
-    r"""Why the run ended and how far to trust it, in sentences."""
+    r"""The reason why the run ended and its reliability, in sentences."""
     assert state.stop_reason is not None  # it has ended
     n, undecided = len(state.observations), int(state.classification.undecided.sum())
     end = f"{name} ended after {n} soundings: {ENDS[state.stop_reason]}"
@@ -395,7 +394,7 @@ def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) ->
 
 
 def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> None:
-    r"""``level_set.png``, ``calibration.png`` and ``level_set.csv`` in a folder.
+    r"""Write ``level_set.png``, ``calibration.png`` and ``level_set.csv`` to a folder.
 
     The table has the number of soundings and the truth beside the answer.
     """

@@ -1,4 +1,4 @@
-r"""What the results show that a model does not say, for somebody who has a table.
+r"""Doubts that results raise and a model does not, worded for a table's owner.
 
 ``state.remarks`` says it in the words of Python; here each remark names lines of files
 and a remedy that they have.
@@ -14,7 +14,7 @@ from botorch_lse.surrogate.remarks import NAMED, Remark
 
 
 def place_of(run: Run, entry: Entry, is_taken: bool) -> str:
-    r"""Where a line will stand when somebody reads this.
+    r"""The place where a line will stand when somebody reads this.
 
     Args:
         run: The run.
@@ -76,7 +76,7 @@ def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
 
 
 def _of_slip(run: Run, at: int, is_taken: bool) -> str:
-    r"""What is asked about a value that all others contradict.
+    r"""The question about a value that all others contradict.
 
     Args:
         run: The run.

@@ -54,7 +54,7 @@ WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
 
 @dataclass(frozen=True)
 class Entry:
-    r"""One line, understood.
+    r"""One line of a file, understood.
 
     Args:
         table: Its file.
@@ -79,23 +79,23 @@ class Entry:
 
     @property
     def name(self) -> tuple[int, int, int]:
-        r"""What tells it from other lines that sheets asked for."""
+        r"""The name that tells a line from others that sheets asked for."""
         return self.sheet, self.row, self.repeat
 
     @property
     def said(self) -> tuple[str, float | None, str | None]:
-        r"""What the line says of the measurement."""
+        r"""The line's statement about the measurement."""
         return self.status, self.value, self.side
 
     @property
     def place(self) -> str:
-        r"""Where it stands."""
+        r"""The place of the line, for messages."""
         return f"{self.table.name}, line {self.line.number}"
 
 
 @dataclass(frozen=True)
 class Measurements:
-    r"""Everything that is known of the candidates, and what is out.
+    r"""All that is known of the candidates, and the measurements still out.
 
     Args:
         entries: All lines, each once, without those that are answered elsewhere.
@@ -128,23 +128,23 @@ class Measurements:
 
     @cached_property
     def counts(self) -> Counter[int]:
-        r"""For each candidate, how many measurements are there or out."""
+        r"""The number of measurements of each candidate that are made or out."""
         return Counter(entry.row for entry in self.having(MEASURED, OPEN, UNTOLD))
 
     @cached_property
     def known(self) -> dict[int, Entry]:
-        r"""Candidates whose side a limit tells, each with the limit."""
+        r"""The candidates whose side a limit tells, each with the limit."""
         return {entry.row: entry for entry in self.entries if entry.side is not None}
 
     @cached_property
     def untold(self) -> dict[int, Entry]:
-        r"""Candidates of which there is only a limit that does not tell the side."""
+        r"""The candidates known only by a limit that does not tell the side."""
         rows = {entry.row for entry in self.having(MEASURED)}
         return {e.row: e for e in self.having(UNTOLD) if e.row not in rows}
 
     @cached_property
     def owed(self) -> list[int]:
-        r"""Candidates to be asked again: asked for, but neither measured nor out."""
+        r"""The candidates to ask again: asked for, but neither measured nor out."""
         asked: Counter[int] = Counter()
         for entry in self.entries:
             asked[entry.row] = max(asked[entry.row], entry.repeat)
@@ -157,7 +157,7 @@ class Measurements:
         ]
 
     def remarks(self, sheet_header: Iterable[str]) -> list[str]:
-        r"""Columns that people have added: a date, who measured, a remark.
+        r"""The columns that people have added: a date, who measured, a remark.
 
         Args:
             sheet_header: The columns of a sheet as it is written.
@@ -171,7 +171,7 @@ class Measurements:
         return found
 
     def remarks_of(self, sheet_header: Iterable[str]) -> dict[str, dict[int, str]]:
-        r"""What people have written beside the values, by column and candidate.
+        r"""The notes that people wrote beside values, by column and candidate.
 
         Args:
             sheet_header: The columns of a sheet as it is written.
@@ -198,7 +198,7 @@ class Measurements:
     def by_sheet(
         self, places: Mapping[int, int], *, with_limits: bool
     ) -> list[Observations]:
-        r"""What was measured, sheet after sheet, what was measured elsewhere first.
+        r"""The measurements sheet by sheet, those made elsewhere first.
 
         Each has the number of its sheet as the label of its round. What no sheet asked
         for has none: nobody knows how often it was looked at while it came.
@@ -283,7 +283,7 @@ def _table_of(found: Settings, name: str) -> Table | None:
 
 @dataclass(frozen=True)
 class _Reader:
-    r"""Understands the lines of a file.
+    r"""A reader that understands the lines of a file.
 
     Args:
         candidates: What they are about.
@@ -295,14 +295,10 @@ class _Reader:
 
     @property
     def notation(self) -> Notation:
-        r"""How numbers are written."""
         return self.found.notation
 
     def column_of(self, table: Table) -> str:
         r"""The column of what is measured.
-
-        Args:
-            table: A file.
 
         Raises:
             ValueError: If it has none.
@@ -317,7 +313,7 @@ class _Reader:
         return column
 
     def entries(self, table: Table | None) -> list[Entry]:
-        r"""The lines that say something; those that only list a candidate do not."""
+        r"""The lines with content; those that only list a candidate are left out."""
         if table is None:
             return []
         found, faults, column = list[Entry](), Faults(), self.column_of(table)
@@ -336,7 +332,6 @@ class _Reader:
         return found
 
     def missing(self, table: Table | None) -> list[str]:
-        r"""The places of cells with a word for what is missing."""
         if table is None:
             return []
         column = self.column_of(table)
@@ -366,7 +361,7 @@ class _Reader:
         return Entry(table, line, row, sheet, repeat, status, value, side)
 
     def _value(self, table: Table, line: Line, column: str, number: str) -> float:
-        r"""What was measured, or the limit of it.
+        r"""The measured value, or the limit of it.
 
         Args:
             table: The file.
@@ -421,7 +416,6 @@ class _Reader:
 
 
 def _status(text: str) -> str:
-    r"""What a cell of the results says."""
     word = " ".join(text.casefold().split())
     if word in FAILED:
         return "failed"
@@ -429,7 +423,7 @@ def _status(text: str) -> str:
 
 
 def _side_of(side: str, limit: float, level: float) -> str | None:
-    r"""The side of the level on which a value beyond a limit lies, if it tells one."""
+    r"""The side of a value known by a limit, if the limit tells it."""
     tells = limit <= level if side == "below" else limit >= level
     return side if tells else None
 
@@ -439,7 +433,7 @@ def _digits(text: str) -> bool:
 
 
 def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
-    r"""The lines of one file; a value that stands there twice is asked about."""
+    r"""The lines of one file, each once; a value given twice is asked about."""
     kept = dict[tuple[int, int, int], list[Entry]]()
     faults = Faults()
     for entry in entries:
@@ -462,7 +456,6 @@ def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:
 
 
 def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
-    r"""The question about a measurement that stands there twice."""
     value = one.value == other.value and one.value is not None
     return ValueError(
         f"{one.place}, and {other.place}: expected each measurement once, but both are "
@@ -473,7 +466,7 @@ def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
 
 
 def _contradiction(one: Entry, other: Entry) -> ValueError:
-    r"""That two lines say different things about one measurement."""
+    r"""The complaint that two lines disagree about one measurement."""
     said = [
         written(entry.value) if entry.value is not None else entry.status
         for entry in (one, other)
@@ -518,7 +511,7 @@ def _merged(
 
 
 def _check_order(entries: list[Entry], found: Settings) -> None:
-    r"""Ask about a value that came with the sheet's number and once more without."""
+    r"""Ask about a value given both with the sheet's number and without."""
     if found.replicates:
         return
     alone = {e.row: e for e in entries if e.sheet == 0 and e.status == MEASURED}
@@ -531,7 +524,7 @@ def _check_order(entries: list[Entry], found: Settings) -> None:
 
 
 def _check_excluded(entries: list[Entry]) -> None:
-    r"""Complain about candidates that cannot be measured and were measured."""
+    r"""Complain about candidates marked as not measurable that were measured."""
     measured = {entry.row: entry for entry in entries if entry.status == MEASURED}
     faults = Faults()
     for entry in entries:
@@ -545,7 +538,7 @@ def _check_excluded(entries: list[Entry]) -> None:
 
 
 def _check_limits(entries: list[Entry], level: float) -> None:
-    r"""Complain about limits and values of one candidate on both sides of the level."""
+    r"""Complain if limits and values put a candidate on both sides of the level."""
     limits = {entry.row: entry for entry in entries if entry.side is not None}
     faults = Faults()
     for entry in entries:
@@ -565,7 +558,7 @@ def _check_limits(entries: list[Entry], level: float) -> None:
 def results_with(
     now: Measurements, sheet_header: Iterable[str]
 ) -> tuple[tuple[str, ...], list[dict[str, str]]]:
-    r"""The results with what only the sheet has: a header and the cells of each line.
+    r"""The results with the sheet's additions: a header and the cells of each line.
 
     Args:
         now: What was read.
@@ -593,7 +586,7 @@ def results_with(
 def written_as_in(
     target: Table, cells: Mapping[str, str], source: Table
 ) -> dict[str, str]:
-    r"""Cells with the names of columns and the decimal marks that another file has.
+    r"""Cells under the column names and with the decimal marks of another file.
 
     Args:
         target: The file to which they go.

@@ -1,4 +1,4 @@
-r"""How numbers are written in a table, and what to do about a cell that is none.
+r"""Notation of numbers in a table, and remedies for cells that are not numbers.
 
 Every column shows its decimal mark itself, as files come from people and programs of
 several countries. What could be read in two ways is asked about.
@@ -29,7 +29,7 @@ _WITH_UNIT = re.compile(
 
 @dataclass(frozen=True)
 class Notation:
-    r"""How numbers are written, and where somebody who wants it otherwise says so.
+    r"""The notation of numbers, and the place where a user can change it.
 
     Args:
         decimal: The decimal mark where a column does not show it; ``None``: nobody said
@@ -45,19 +45,15 @@ class Notation:
 
     @property
     def mark(self) -> str:
-        r"""The decimal mark that counts."""
+        r"""The decimal mark in use."""
         return self.seen or self.decimal or "."
 
     def number(self, text: str) -> float | None:
-        r"""The number that a cell holds, ``None`` if it holds something else.
-
-        Args:
-            text: The cell's text.
-        """
+        r"""The number that a cell holds, ``None`` if it holds something else."""
         return number_with(self.mark, text)
 
     def repair(self, text: str, sign: str = "") -> str:
-        r"""What to do about a cell that is no number.
+        r"""The remedy for a cell that is not a number.
 
         Args:
             text: The cell's text.
@@ -82,7 +78,7 @@ class Notation:
         return "write a number"
 
     def advice(self, name: str, value: str) -> str:
-        r"""How an option is given another value.
+        r"""The way to give an option another value.
 
         Args:
             name: The name as settings have it, "noise_std".
@@ -101,7 +97,7 @@ class Notation:
         return f"set {name} = {quoted} in {self.settings}"
 
     def with_mark(self, seen: str | None) -> Notation:
-        r"""The notation in a column that shows a mark.
+        r"""The notation of a column that shows a decimal mark.
 
         Args:
             seen: The mark; ``None`` if the column shows none.
@@ -110,15 +106,11 @@ class Notation:
 
 
 def repaired(text: str) -> str | None:
-    r"""What to write for a number outside of tables; ``None`` where nobody can tell.
-
-    Args:
-        text: What was written.
-    """
+    r"""The correct spelling of a number outside tables; ``None`` if ambiguous."""
     remedy = Notation().repair(text).partition(" (")[0]
     return None if remedy == "write a number" else remedy
 
 
 def is_missing(text: str) -> bool:
-    r"""Whether a cell holds a word that programs write where nothing stands."""
+    r"""Whether a cell holds a word that programs write for a missing value."""
     return text.casefold() in MISSING

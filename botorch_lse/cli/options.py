@@ -1,4 +1,4 @@
-r"""What the command lines share: options read and checked before anything is loaded."""
+r"""Shared parts of the command lines: options checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -31,12 +31,9 @@ def parsed(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
 
 
 def _with_negative_values(arguments: Sequence[str]) -> list[str]:
-    r"""The words of a call, a negative value joined to the option in front of it.
+    r"""The words of a call, a negative value joined to the option before it.
 
     ``argparse`` takes ``-1e-3``, ``-5,5`` and ``-20,60`` for options.
-
-    Args:
-        arguments: The command line.
     """
     found = list[str]()
     for word in arguments:
@@ -50,7 +47,7 @@ def _with_negative_values(arguments: Sequence[str]) -> list[str]:
 def answered(
     program: str, act: Callable[[], int], needs: Mapping[str, str] | None = None
 ) -> int:
-    r"""The status of a call, whose foreseeable ends are said in a line.
+    r"""The status of a call; foreseeable errors are reported in a line.
 
     Args:
         program: What the line begins with.
@@ -91,11 +88,7 @@ def answered(
 
 
 def say(said: str) -> None:
-    r"""Print to standard output; a reader that has gone away ends no run.
-
-    Args:
-        said: What is said.
-    """
+    r"""Print to standard output; a reader that has gone away ends no run."""
     try:
         print(said, flush=True)
     except BrokenPipeError:
@@ -103,7 +96,7 @@ def say(said: str) -> None:
 
 
 def _of_missing(error: ImportError, needs: Mapping[str, str]) -> str:
-    r"""What to do about a module that cannot be imported."""
+    r"""The remedy for a module that cannot be imported."""
     module = (error.name or "").partition(".")[0]
     if module not in needs:
         return f"{error}. The installation seems to be damaged."

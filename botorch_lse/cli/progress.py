@@ -1,4 +1,4 @@
-r"""A line at once for whatever may take longer, and on a terminal how it goes on."""
+r"""Progress messages: a line at once, and on a terminal how it goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEP = 0.5
 
 @dataclass
 class Progress:
-    r"""What is being done, for how long, and how far it has come.
+    r"""The task that runs, its duration, and how far it has come.
 
     Args:
         words: What is being done: "learning from 18 values".
@@ -42,7 +42,7 @@ class Progress:
 
 @contextmanager
 def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
-    r"""Say what is being done inside; on standard error, where results do not go.
+    r"""A context that shows what is being done, on standard error.
 
     Args:
         words: What is being done.
@@ -68,11 +68,7 @@ def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
 
 
 def _show(words: str) -> None:
-    r"""Write to standard error, if there is one: what is computed does not end with it.
-
-    Args:
-        words: What is written.
-    """
+    r"""Write to standard error if there is one; a failure does not end the run."""
     if sys.stderr is not None:  # ``None`` where the shell closed it
         with suppress(OSError):
             sys.stderr.write(words)

@@ -1,4 +1,4 @@
-r"""From the files to the state of a run, and from the state to the next sheet.
+r"""Runs from files: from the files to the state, and on to the next sheet.
 
 The run is a function of the files: what each sheet brought is one round, whatever of it
 came back, and the state after these rounds says which candidates come next.
@@ -38,7 +38,7 @@ class SavedMeanwhileError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    r"""Where a run stands by its files.
+    r"""A run as its files describe it.
 
     Args:
         settings: What is asked.
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def valued_lines(self) -> list[Line]:
-        r"""Lines of the candidates with a value of what is measured, not counted.
+        r"""The lines of the candidates with a value that does not count as measured.
 
         None where the candidates are the table of results, too.
         """
@@ -117,7 +117,7 @@ class Run:
         return [line for line, text in cells if not is_open(text, words)]
 
     def check_measured(self) -> None:
-        r"""Ask about a column that is to be measured and has a value in every line.
+        r"""Ask about a column to be measured that has a value in every line.
 
         Raises:
             ValueError: If there is a value for every candidate, and nobody said that
@@ -159,17 +159,17 @@ class Run:
 
     @property
     def scale(self) -> Scale:
-        r"""How the model sees results."""
+        r"""The scale on which the model sees results."""
         return Scale(bool(self.settings.log_result))
 
     @property
     def level(self) -> float:
-        r"""The level, as the model sees it."""
+        r"""The level on the model's scale."""
         return self.scale.level(self.settings.level)
 
     @property
     def epsilon(self) -> float:
-        r"""The accuracy, as the model sees it."""
+        r"""The accuracy on the model's scale."""
         return self.scale.accuracy(self.settings.epsilon, self.settings.level)
 
     @cached_property
@@ -192,7 +192,7 @@ class Run:
 
     @cached_property
     def state(self) -> State:
-        r"""What is known after all measurements.
+        r"""The state after all measurements.
 
         Fits of earlier calls are read from a file beside the settings, and those of
         this one written there: it may be deleted, and the next call makes them again.
@@ -213,7 +213,7 @@ class Run:
 
     @cached_property
     def answer(self) -> Classification:
-        r"""What is known of the pool, in the units of the results, limits included.
+        r"""The answer about the pool in the units of the results, limits included.
 
         A candidate whose side a limit tells is decided by it, whatever the model says.
         """
@@ -229,7 +229,7 @@ class Run:
 
     @property
     def stop_reason(self) -> str | None:
-        r"""Why nothing more need be measured; ``None`` where something must be."""
+        r"""The reason why nothing more need be measured; ``None`` if something must."""
         from botorch_lse.strategies.algorithm import ALL_ABOVE, DECIDED, NONE_FOUND
 
         reason, known = self.state.stop_reason, self.measured.known
@@ -245,7 +245,7 @@ class Run:
 
     @property
     def mark(self) -> str:
-        r"""The decimal mark of the answer, that of the candidates if they show one."""
+        r"""The decimal mark of the answer: that of the candidates if they show one."""
         tables = (self.candidates.table, self.measured.results, self.measured.sheet)
         marks = (table.mark() for table in tables if table is not None)
         return next((mark for mark in marks if mark), self.settings.notation.mark)
@@ -256,7 +256,7 @@ class Run:
         return [self.places[entry.row] for entry in self.measured.open]
 
     def next_rows(self) -> list[int]:
-        r"""The candidates that fill the sheet up, those that failed first.
+        r"""The candidates that fill up the sheet, first those that failed.
 
         Nothing where the run has ended.
         """
@@ -307,7 +307,7 @@ class Run:
 
 
 def _read_fits(path: Path) -> Any:
-    r"""What stands in a file of fits; nothing where there is none, or none to read."""
+    r"""The content of a file of fits; empty if there is none or none to read."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -321,7 +321,7 @@ def _write_fits(path: Path, fits: Mapping[str, Any]) -> None:
 
 
 def learnt(run: Run, strategy: ComposedStrategy) -> State:
-    r"""What a strategy knows after all measurements of a run.
+    r"""The state of a strategy after all measurements of a run.
 
     Args:
         run: The run.

@@ -1,4 +1,4 @@
-r"""How the model sees results: as they are, or by their logarithms to base 10.
+r"""The scale on which the model sees results: as they are, or log base 10.
 
 People write and read results in their own units. What goes to the model passes through
 here, and so does what comes back.
@@ -31,7 +31,7 @@ class Scale:
     is_log: bool = False
 
     def inward(self, values: Tensor) -> Tensor:
-        r"""Results as the model sees them.
+        r"""Results on the model's scale.
 
         Args:
             values: Results, above 0 where the scale is logarithmic.
@@ -39,7 +39,7 @@ class Scale:
         return values.log10() if self.is_log else values
 
     def outward(self, values: Tensor) -> Tensor:
-        r"""What the model says, in the units of the results.
+        r"""The model's numbers in the units of the results.
 
         Args:
             values: Means or bounds.
@@ -48,7 +48,7 @@ class Scale:
         return 10.0**values if self.is_log else values
 
     def level(self, level: float) -> float:
-        r"""A level as the model sees it.
+        r"""A level on the model's scale.
 
         Args:
             level: The level, in units of the results.
@@ -56,7 +56,7 @@ class Scale:
         return math.log10(level) if self.is_log else level
 
     def accuracy(self, epsilon: float, level: float) -> float:
-        r"""An accuracy as the model sees it, around a level.
+        r"""An accuracy on the model's scale, around a level.
 
         By logarithms an interval around the level is not symmetric: of its two halves,
         to ``level + epsilon`` and to ``level - epsilon``, the smaller one is taken, so
@@ -73,7 +73,7 @@ class Scale:
         return math.floor(exact / unit) * unit  # nobody reads more than four digits
 
     def noise(self, std: float) -> float:
-        r"""A standard deviation of the noise as the model sees it.
+        r"""A standard deviation of the noise on the model's scale.
 
         Args:
             std: In units of the results; by logarithms, a share of the value.
@@ -91,19 +91,11 @@ class Scale:
         return f"noise with standard deviation {std:.3g}"
 
     def told(self, observations: Observations) -> Observations:
-        r"""Results for the model.
-
-        Args:
-            observations: What was measured.
-        """
+        r"""The results as they are told to the model."""
         return replace(observations, y=self.inward(observations.y))
 
     def shown(self, observations: Observations) -> Observations:
-        r"""Results that the model was told, in their units again.
-
-        Args:
-            observations: What the model was told.
-        """
+        r"""The results that the model was told, back in their units."""
         return replace(observations, y=self.outward(observations.y))
 
     def answer(self, found: Classification) -> Classification:
@@ -111,9 +103,6 @@ class Scale:
 
         By logarithms the mean becomes a median, and ``sigma`` the deviation that a
         value near to it has: for larger ones see the bounds.
-
-        Args:
-            found: The answer of the model.
         """
         if not self.is_log:
             return found

@@ -40,7 +40,7 @@ def _setting(default: Any, words: str, kind: type = str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    r"""What is asked about a table, and where its files are.
+    r"""The question about a table, and the places of its files.
 
     Args:
         path: The file of the settings.
@@ -210,7 +210,7 @@ class Settings:
 
     @property
     def notation(self) -> Notation:
-        r"""How numbers are written in the files."""
+        r"""The notation of numbers in the files."""
         return Notation(self.decimal, self.path.name if self.is_stored else None)
 
     @property
@@ -223,11 +223,11 @@ class Settings:
 
     @property
     def later(self) -> Notation:
-        r"""How options are given from the next call on, when they stand in a file."""
+        r"""The way to give options from the next call on, when they are in a file."""
         return Notation(self.decimal, self.path.name)
 
     def file(self, name: str) -> Path:
-        r"""One of the files, found from the folder of the settings.
+        r"""The path of a file, relative to the folder of the settings.
 
         Args:
             name: ``"candidates"``, ``"results"`` or ``"out"``.
@@ -256,7 +256,6 @@ def _stored() -> list[Any]:
 
 
 def _toml(value: Any) -> str:
-    r"""A value as TOML writes it."""
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(part) for part in value)}]"
     if isinstance(value, float):
@@ -266,7 +265,7 @@ def _toml(value: Any) -> str:
 
 
 def _example(name: str) -> str:
-    r"""What a setting that is not set may look like."""
+    r"""An example of a setting that is not set."""
     examples = {
         "key": '"sample"',
         "inputs": '["time", "heat"]',
@@ -286,7 +285,7 @@ def _example(name: str) -> str:
 
 
 def options() -> list[tuple[str, str, Any, str]]:
-    r"""Of each setting its name, option, type and what it is, for a command line."""
+    r"""The name, option, type and meaning of each setting, for a command line."""
     return [
         (
             part.name,
@@ -352,14 +351,14 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
 
 
 def _with_point(text: str) -> str | None:
-    r"""What to write for a number in the settings; ``None`` where nobody can tell."""
+    r"""The correct spelling of a number in the settings; ``None`` if ambiguous."""
     if is_doubtful(text):
         return with_point(text)
     return (repaired(text) or "").removeprefix("write ") or None
 
 
 def _from_here(name: str, value: Any, path: Path) -> Any:
-    r"""A file named in this folder as it is found from the folder of the settings."""
+    r"""The path of a file named in this folder, from the folder of the settings."""
     if name not in FILES or Path(value).is_absolute():
         return value
     return Path(os.path.relpath(value, path.parent)).as_posix()
@@ -372,7 +371,6 @@ def _same(name: str, one: Any, other: Any) -> bool:
 
 
 def _contradiction(name: str, given: Any, found: Settings, text: str) -> str:
-    r"""What a call and the settings say about the same thing."""
     option = "" if name == "candidates" else f"--{name.replace('_', '-')} "
     shown = ",".join(map(str, given)) if isinstance(given, tuple) else given
     shown = written(given) if isinstance(given, float) else shown
@@ -418,7 +416,6 @@ def _checked(stored: Mapping[str, Any], file: str, text: str) -> dict[str, Any]:
 
 
 def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
-    r"""A value of the file as its field takes it."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is float and is_number:
         return float(value)

@@ -1,4 +1,4 @@
-r"""Runs against a truth that is made up, to see how many measurements to expect."""
+r"""Simulated runs against an invented truth, to predict how much to measure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ the candidates then lie between the ends."""
 
 @dataclass(frozen=True)
 class Truth:
-    r"""What simulated measurements measure, and where they begin.
+    r"""The truth that simulated measurements measure, and where they begin.
 
     Args:
         values: ``K x N``, a function on the pool for each run.
@@ -42,7 +42,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Outcome:
-    r"""How a simulated run ended.
+    r"""The end of a simulated run.
 
     Args:
         n: Measurements it made.
@@ -66,7 +66,7 @@ def truth_of(
     between: tuple[float, ...] | None,
     noise: float | None,
 ) -> Truth:
-    r"""What is to be measured in simulated runs.
+    r"""The truth to be measured in simulated runs.
 
     A column of the candidates, if one is named: every run begins anew. Else functions
     drawn from the model: as the results have it by now, then runs go on from them, or
@@ -114,7 +114,7 @@ def truth_of(
 
 
 def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
-    r"""``n x N``, joint draws of the whole pool."""
+    r"""``n x N`` joint draws of the whole pool."""
     rows = torch.arange(len(posterior.mean))
     values = torch.empty(n, len(rows), dtype=torch.float64)
     for at, part in joint_draws(posterior, rows, n, seed):
@@ -145,7 +145,6 @@ def _outcome(
     values: Tensor,
     bench: np.random.Generator,
 ) -> Outcome:
-    r"""One run until it ends."""
     state, sheets = truth.state, 0
     while not state.is_done:
         rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()

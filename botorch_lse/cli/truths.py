@@ -1,4 +1,4 @@
-r"""What simulated measurements need, checked before torch is loaded."""
+r"""Inputs of simulated measurements, checked before torch is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Confidence: how wide intervals must be, intersected regions, and classification."""
+r"""Confidence: widths of intervals, intersected regions, and classification."""
 
 from botorch_lse.confidence.anytime import (
     AnytimeWidth,

@@ -1,4 +1,4 @@
-r"""Confidence widths that hold at all times at once, whenever one looks at the data.
+r"""Anytime confidence widths: they hold whenever one looks at the data.
 
 For estimates by least squares there are two bounds. One holds for every direction and
 grows with the rank of the features (``StitchedWidth``); one holds for a fixed list of
@@ -73,7 +73,7 @@ class Information:
         return bool((self.sizes > 0).all())
 
     def solve(self, moment: Tensor) -> Tensor:
-        r"""``V^+ moment``, least squares; ``moment`` is ``h x m``."""
+        r"""The least squares solution ``V^+ moment``; ``moment`` is ``h x m``."""
         inverse = torch.where(self.sizes > 0, 1 / self.sizes, 0.0).unsqueeze(-1)
         return self.axes @ (inverse * (self.axes.mT @ moment))
 
@@ -218,7 +218,7 @@ def squared_distances(first: Tensor, second: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class BatchMartingale:
-    r"""For each target the sum of its batch-wise estimates, weighted by precision.
+    r"""The sum, for each target, of its batch-wise estimates, weighted by precision.
 
     Inside batch ``r`` the rows are fixed beforehand, so least squares on that batch
     alone is off by a sub-Gaussian amount of known scale ``s_r(v) = |v|_{V_r^-1}``, and
@@ -246,7 +246,7 @@ class BatchMartingale:
 
     @classmethod
     def start(cls, vectors: Tensor, W: Tensor, m: int) -> BatchMartingale:
-        r"""No batch yet; ``vectors`` are the ``T x h`` targets."""
+        r"""The sums before any batch; ``vectors`` are the ``T x h`` targets."""
         units = Information.of(W, W).squared_norms(vectors)
         return cls(vectors.new_zeros(len(vectors), m), torch.zeros_like(units), units)
 
@@ -318,7 +318,7 @@ class AnytimeWidth:
 
     @cached_property
     def uses_martingales(self) -> bool:
-        r"""Whether both widths are used: from the rank and the number of targets alone.
+        r"""Whether both widths are used, by the rank and the number of targets alone.
 
         It may not depend on the data, because ``delta`` is split beforehand. The two
         widths are compared after ``REFERENCE`` measurements spread like the design.

@@ -1,4 +1,4 @@
-r"""Audits: whether a claim about rows holds, by rows that are drawn at random.
+r"""Audits: tests of a claim about rows, by rows that are drawn at random.
 
 A claim says of each row of a set on which side it lies. Rows are drawn uniformly at
 random, before any of their values is seen, and measured. The test below says when so
@@ -56,8 +56,7 @@ BY_SIGN = 0.5
 
 @dataclass(frozen=True)
 class AuditTest:
-    r"""Whether at most a share of all rows is wrong: a bet that grows while rows are
-    right.
+    r"""A test that at most a share of rows is wrong: a bet that grows with right rows.
 
     If more than ``share`` of the rows are wrong, the evidence reaches ``limit`` at any
     time with probability at most ``1 / limit``. So one may look after every row.
@@ -112,13 +111,13 @@ class AuditTest:
             whole_number(self.n_rows, "n_rows", max(1, self.right + self.wrong))
 
     def after(self, verdicts: Tensor) -> AuditTest:
-        r"""With further drawn rows, ``n`` bools: right or wrong."""
+        r"""The test after further drawn rows, ``n`` bools: right or wrong."""
         right = int(verdicts.sum())
         wrong = len(verdicts) - right
         return replace(self, right=self.right + right, wrong=self.wrong + wrong)
 
     def along(self, verdicts: Tensor) -> bool:
-        r"""Whether it passes at any time on the way through ``n`` bools, in order."""
+        r"""Whether the test passes at any time along ``n`` bools, in order."""
         # As rows of one kind follow each other the evidence only grows or only shrinks,
         # so that it is highest where a run of them ends.
         ends = torch.ones_like(verdicts)
@@ -130,7 +129,7 @@ class AuditTest:
 
     @property
     def log_evidence(self) -> float:
-        r"""The logarithm of what the bets have grown to, from 0."""
+        r"""The logarithm of the wealth that the bets have reached, from 0."""
         stakes, multiples = np.array(self.bets).T
         multiples = np.minimum(multiples, (1 + 1 / self.share) / 2)
         *bets, null = self._log_probabilities(np.append(multiples, 1.0))
@@ -158,12 +157,12 @@ class AuditTest:
 
     @property
     def has_passed(self) -> bool:
-        r"""Whether the claim is shown, now."""
+        r"""Whether the claim is shown now."""
         return self.log_evidence >= math.log(self.limit)
 
     @property
     def remaining(self) -> int:
-        r"""How many further rows it takes if all of them are right.
+        r"""The number of further rows needed if all of them are right.
 
         All that are left, if even these would not do.
         """
@@ -216,7 +215,7 @@ def _log_choose(n: Any, k: Any) -> Any:
 
 
 def too_many(share: float, n_rows: int) -> int:
-    r"""The least number of rows that is more than this share of them."""
+    r"""The least number of rows that exceeds this share of them."""
     return math.floor(share * n_rows) + 1
 
 
@@ -286,7 +285,7 @@ def doubt_test(test: AuditTest, delta: float) -> AuditTest:
 def check_statement(
     tolerance: float, delta: float, names: tuple[str, str] = ("tolerance", "delta")
 ) -> None:
-    r"""Refuse what an audit cannot state.
+    r"""Refuse a statement that no audit can make.
 
     Args:
         tolerance: The share of wrong rows that is tolerated, in (0, 1).
@@ -313,8 +312,7 @@ def audit_size(
     by_sign: bool = False,
     n_outputs: int = 1,
 ) -> int:
-    r"""How many measurements an audit takes if all it draws is clearly right: its price
-    beforehand.
+    r"""The price of an audit: its measurements if all it draws is clearly right.
 
     Each draw costs a measurement, and more where a value is too near to the level for
     the noise.
@@ -358,7 +356,7 @@ def verdicts(
     *,
     is_gaussian: bool = True,
 ) -> Tensor:
-    r"""What measurements say of drawn rows: 1 right, -1 wrong, 0 measure again.
+    r"""The verdicts of measurements on drawn rows: 1 right, -1 wrong, 0 measure again.
 
     Of a wrong row noise makes the mean look right, at any of its looks, with
     probability at most ``mistaken``. Between two looks nothing is said, since each time
@@ -392,7 +390,7 @@ def reach_of(
     *,
     is_gaussian: bool = True,
 ) -> Tensor:
-    r"""How far a mean may stray upwards, at any look of a row but with a probability.
+    r"""The distance that a mean may stray upwards at any look, but for a probability.
 
     Args:
         noise_std: ``n`` noise standard deviations of one measurement.
@@ -418,7 +416,7 @@ def _looks(most: int) -> list[int]:
 def due(
     is_right: Tensor, is_wrong: Tensor, is_exact: Tensor, counts: Tensor, most: int
 ) -> Tensor:
-    r"""Verdicts of the rows at which one may look now: 1, -1, or 0 for measure again.
+    r"""The verdicts of rows due for a look: 1, -1, or 0 for measure again.
 
     Args:
         is_right: ``n`` bools: rows that values show to be right.
@@ -436,7 +434,7 @@ def due(
 
 
 def next_look(counts: Tensor) -> Tensor:
-    r"""How often rows that are not clear are to be measured in all, by the next look.
+    r"""The number of measurements, in all, at the next look of rows not yet clear.
 
     Args:
         counts: ``n``, how often each was measured.
@@ -446,7 +444,7 @@ def next_look(counts: Tensor) -> Tensor:
 
 
 def noise_bound(first: Tensor, second: Tensor, delta: float) -> float:
-    r"""A standard deviation that the noise does not exceed: for noise that is learnt.
+    r"""An upper bound of the noise standard deviation, for noise that is estimated.
 
     For Gaussian noise whose standard deviation is unknown but the same for all rows.
     The first ``NOISE_PAIRS`` rows drawn are measured twice, whatever their values, and

@@ -1,4 +1,4 @@
-r"""Whether a model's predictions were as good as it said they would be.
+r"""Calibration: whether a model's predictions were as good as it claimed.
 
 Residuals are standardised: under a model that is right they are independent standard
 normal numbers. Those of batches that were predicted before they were measured say how
@@ -41,11 +41,11 @@ of thousands of values a correlation is found that changes no answer."""
 
 
 class CalibrationWarning(BotorchWarning):
-    r"""A model's predictions were too narrow: what it decides is not to be trusted."""
+    r"""A model's predictions were too narrow: its decisions are not to be trusted."""
 
 
 def left_out(L: Tensor, whitened: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Each value's residual from the prediction of all others, standardised.
+    r"""The standardised residual of each value from the prediction of all others.
 
     ``z_i = [K^-1 r]_i / sqrt([K^-1]_ii)`` with ``K = L L'`` the covariance of the
     values, noise included, and ``r`` their residuals from the prior mean.
@@ -71,7 +71,7 @@ def left_out(L: Tensor, whitened: Tensor) -> tuple[Tensor, Tensor]:
 def growing_noise(
     predicted: Tensor, errors: Tensor, noise_shares: Tensor
 ) -> tuple[float, float] | None:
-    r"""By which factors the noise of small and of large values differs from a model's.
+    r"""The ratios of the noise of small and of large values to a model's noise.
 
     Errors of predictions one step ahead are independent of each other, and of what is
     predicted, if the model is right. Their sizes are held against the predictions by
@@ -101,7 +101,6 @@ def growing_noise(
 
 
 def _ranks(values: Tensor) -> Tensor:
-    r"""``n`` ranks from 1 on."""
     return values.argsort(stable=True).argsort().double() + 1
 
 
@@ -141,7 +140,7 @@ def share_within(ahead: Tensor, level: float) -> float:
 
 
 def rank_interval(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Where the ``k``-th smallest of ``n`` standard normal numbers is to lie.
+    r"""The interval for the ``k``-th smallest of ``n`` standard normal numbers.
 
     The ``k``-th smallest of ``n`` uniform numbers has the distribution
     ``Beta(k, n + 1 - k)``, and normal quantiles of uniform numbers are standard normal.
@@ -162,7 +161,7 @@ def rank_interval(k: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def in_words(ahead: Tensor) -> str:
-    r"""What residuals of values that were predicted before say of the model."""
+    r"""The verdict of the residuals of predicted values on the model, in words."""
     if len(ahead) == 0:
         return NOTHING_AHEAD
     later = recent(ahead)
@@ -181,7 +180,7 @@ def in_words(ahead: Tensor) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    r"""How the predictions of a run compare with what was measured.
+    r"""A comparison of a run's predictions with what was measured.
 
     Args:
         ahead: ``n`` standardised residuals of the values, each batch predicted before
@@ -196,7 +195,7 @@ class Calibration:
 
     @classmethod
     def of(cls, ahead: Tensor, L: Tensor, whitened: Tensor, y: Tensor) -> Calibration:
-        r"""From what was found ahead, and the posterior after all values.
+        r"""The calibration from residuals found ahead, and the final posterior.
 
         Args:
             ahead: ``n`` standardised residuals of batches before they were measured.

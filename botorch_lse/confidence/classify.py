@@ -1,4 +1,4 @@
-r"""From confidence regions to sides: the rules of LSE and LSE_imp.
+r"""Classification rules of LSE and LSE_imp, from confidence regions to sides.
 
 LSE (Gotovos et al. 2013, Algorithm 1) has a given threshold; LSE_imp (Algorithm 2) an
 implicit one, ``omega`` times the unknown maximum.
@@ -39,7 +39,7 @@ def explicit_sides(
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    r"""Which rows are decided, and which are still worth measuring, after some rounds.
+    r"""The rows that are decided, and those still worth measuring, after some rounds.
 
     Args:
         side: ``N`` codes ``ABOVE``, ``UNDECIDED`` or ``BELOW``.
@@ -74,7 +74,7 @@ class Sides:
         epsilon: float,
         drop_maximisers: bool = False,
     ) -> Sides:
-        r"""One iteration of LSE_imp's classification.
+        r"""The sides after one iteration of LSE_imp's classification.
 
         Args:
             lower: ``N`` lower ends, already intersected.
@@ -229,7 +229,7 @@ def from_sides(
 
 
 def with_contradictions(guarantee: str, contradicted: Tensor) -> str:
-    r"""A guarantee that says of how many rows the intervals contradict each other.
+    r"""The guarantee with the number of rows whose intervals contradict each other.
 
     Args:
         guarantee: What is claimed if they do not.
@@ -245,11 +245,11 @@ def with_contradictions(guarantee: str, contradicted: Tensor) -> str:
 
 
 def accuracy(epsilon: float) -> float:
-    r"""``epsilon`` checked: finite and at least 0, in the units of ``y``."""
+    r"""The checked ``epsilon``: finite and at least 0, in the units of ``y``."""
     return in_interval(epsilon, "epsilon", 0.0, math.inf, closed_low=True)
 
 
 def ratio(omega: float) -> float:
-    r"""``omega``, the level as a share of the maximum, checked to be in (0, 1)."""
+    r"""The checked ``omega``, the level as a share of the maximum, in (0, 1)."""
     remedy = "It is the share of the maximum; for a level in units of `y` give "
     return in_interval(omega, "omega", 0.0, 1.0, remedy=f"{remedy}`threshold`.")

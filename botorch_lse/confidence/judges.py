@@ -1,4 +1,4 @@
-r"""How an audit compares measured values with what was claimed of a row."""
+r"""Judges: how an audit compares measured values with the claim about a row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BY_SIDES = (
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    r"""What was measured of each row since a claim was made.
+    r"""The measurements of each row since a claim was made.
 
     Args:
         mean: ``N x m`` means of the values.
@@ -48,12 +48,12 @@ class Values:
     risk: float = 0.0
 
     def reach(self, output: int, mistaken: float) -> Tensor:
-        r"""``N`` distances that a mean exceeds upwards but with a probability."""
+        r"""``N`` distances that means exceed upwards only with a given probability."""
         given = self.noise_std[:, output], self.counts, self.most, mistaken
         return reach_of(*given, is_gaussian=self.is_gaussian)
 
     def at(self, rows: Tensor) -> Values:
-        r"""The same of some rows."""
+        r"""The values of some rows."""
         return replace(
             self,
             mean=self.mean[rows],
@@ -62,7 +62,7 @@ class Values:
         )
 
     def lasting_reach(self, risk: float) -> Tensor:
-        r"""``N x m``: no mean of any row is ever farther off, but with a probability.
+        r"""``N x m`` distances that no mean ever exceeds, but with a given probability.
 
         However often each row is measured, and for whatever reasons.
 
@@ -82,7 +82,7 @@ class Values:
 
 
 class Judge(ABC):
-    r"""Says which rows their values show to be right or wrong.
+    r"""A judge of which rows their values show to be right or wrong.
 
     The labels that it is told about are numbers of classes, ``UNKNOWN`` where nothing
     is claimed; the last class is "above".
@@ -104,7 +104,7 @@ class Judge(ABC):
         """
 
     def strict(self) -> Judge:
-        r"""The judge that allows for no accuracy: of the level itself."""
+        r"""The judge that allows for no accuracy, at the level itself."""
         return self
 
     by_itself: bool = True
@@ -113,11 +113,11 @@ class Judge(ABC):
     """The rows from which is drawn."""
 
     def is_drawn(self, labels: Tensor) -> Tensor:
-        r"""``N`` bools: the rows from which is drawn, but for those measured."""
+        r"""``N`` bools: the rows from which the audit draws."""
         return torch.ones_like(labels, dtype=torch.bool)
 
     def missing(self, labels: Tensor, values: Values) -> Tensor:
-        r"""``N`` counts of what is to be measured before anything can be judged."""
+        r"""``N`` counts of measurements needed before anything can be judged."""
         return torch.zeros_like(labels)
 
     @property
@@ -128,17 +128,17 @@ class Judge(ABC):
     @property
     @abstractmethod
     def up_to(self) -> str:
-        r"""By how much a row may be wrong, a clause."""
+        r"""The accuracy allowed to a row, as a clause."""
 
     @property
     def about(self) -> str:
-        r"""What the claim is about, where it was estimated, a clause."""
+        r"""The subject of the claim where it was estimated, as a clause."""
         return ""
 
 
 @dataclass(frozen=True, eq=False)
 class LevelJudge(Judge):
-    r"""Compares one output with one level.
+    r"""A judge that compares one output with one level.
 
     Args:
         level: Stated, or as it was estimated when the claim was made, units of ``y``.
@@ -151,7 +151,7 @@ class LevelJudge(Judge):
     is_stated: bool = True
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
-        r"""By how far the mean is beyond where the side would be wrong."""
+        r"""The verdicts by how far a mean lies on the wrong side."""
         # The line beyond which the side would be wrong by more than the accuracy.
         side = torch.where(labels == UNKNOWN, 0, 2 * labels - 1).double()
         margin = side * (values.mean[:, 0] - self.level) + self.epsilon
@@ -165,32 +165,32 @@ class LevelJudge(Judge):
         )
 
     def strict(self) -> LevelJudge:
-        r"""The judge that allows for no accuracy: of the level itself."""
+        r"""The judge that allows for no accuracy, at the level itself."""
         return self if self.epsilon == 0 else replace(self, epsilon=0.0)
 
     @property
     def up_to(self) -> str:
-        r"""The accuracy, if there is one."""
+        r"""The accuracy, if there is one, as a clause."""
         return f" by more than {written(self.epsilon)}" if self.epsilon > 0 else ""
 
     @property
     def about(self) -> str:
-        r"""The level, where it was estimated."""
+        r"""The level, where it was estimated, as a clause."""
         if self.is_stated:
             return ""
         return f", the level being {self.level:.9g} as estimated before the audit"
 
 
 class Classes(Protocol):
-    r"""What a judge asks of a region, without knowing goals: see ``goals.Region``."""
+    r"""The interface that a judge asks of a region, see ``goals.Region``."""
 
     @property
     def n_outputs(self) -> int:
-        r"""How many outputs the region compares with levels."""
+        r"""The number of outputs that the region compares with levels."""
 
     @property
     def n_classes(self) -> int:
-        r"""How many answers there are for a row."""
+        r"""The number of answers there are for a row."""
 
     @property
     def accuracies(self) -> Sequence[float]:
@@ -212,7 +212,7 @@ class Classes(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RegionJudge(Judge):
-    r"""Asks a region what it says of the values, give or take their noise.
+    r"""A judge that asks a region about the values, give or take their noise.
 
     A row's outputs lie in a box around its means, unless noise has carried one of them
     out of it. The claim is right if every point of the box has the claimed class, up to
@@ -234,7 +234,7 @@ class RegionJudge(Judge):
     accuracies: Sequence[float] | None = None
 
     def strict(self) -> RegionJudge:
-        r"""The judge that allows for no accuracy: of the levels themselves."""
+        r"""The judge that allows for no accuracy, at the levels themselves."""
         if not any(self._accuracies):
             return self
         return replace(self, accuracies=[0.0] * self.n_outputs)
@@ -246,12 +246,12 @@ class RegionJudge(Judge):
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
-        r"""As the region has."""
+        r"""The number of the region's outputs."""
         return self.region.n_outputs
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]
-        r"""As the region has."""
+        r"""The number of the region's classes."""
         return self.region.n_classes
 
     @property
@@ -263,7 +263,7 @@ class RegionJudge(Judge):
         return all(part.shape[1] <= 1 for part in self.region.cells.levels)
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
-        r"""By the classes that the points of the box have."""
+        r"""The verdicts by the classes that the points of the box have."""
         n_ways = [min(part.shape[1], 2) for part in self.region.cells.levels]
         means = values.mean.unbind(dim=-1)
         reach = [values.reach(j, mistaken / sum(n_ways)) for j in range(self.n_outputs)]
@@ -282,13 +282,13 @@ class RegionJudge(Judge):
 
     @property
     def up_to(self) -> str:
-        r"""That the outputs have accuracies, if they have."""
+        r"""The clause on the outputs' accuracies, if they have any."""
         return " by more than epsilon" if any(self._accuracies) else ""
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoJudge(Judge):
-    r"""Compares rejected rows with the rows that were accepted.
+    r"""A judge that compares rejected rows with the rows that were accepted.
 
     A rejected row is right if an accepted one comes up to it in all outputs, up to the
     accuracies. It is wrong if there is none: then something better was missed. Only
@@ -312,16 +312,16 @@ class ParetoJudge(Judge):
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
-        r"""As there are signs."""
+        r"""The number of outputs, one per sign."""
         return len(self.signs)
 
     @property
     def knows_sides(self) -> bool:
-        r"""No: how far noise carries a value matters."""
+        r"""False: it matters how far noise carries a value."""
         return False
 
     def missing(self, labels: Tensor, values: Values) -> Tensor:
-        r"""What accepted rows lack until they are known to half of the accuracies.
+        r"""The measurements that accepted rows lack for half of the accuracies.
 
         They are measured as often as a drawn row at most.
         """
@@ -334,7 +334,7 @@ class ParetoJudge(Judge):
         return torch.where((labels == 1) & ~is_ready, more, 0)
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
-        r"""Of rejected rows by their values, of accepted ones by their bounds."""
+        r"""The verdicts: on rejected rows by values, on accepted ones by bounds."""
         assert values.before is not None  # `by_itself` asks for it
         front = (labels == 1).nonzero().view(-1)
         known = values.before.at(front)
@@ -359,7 +359,7 @@ class ParetoJudge(Judge):
     def rejected(
         self, own: Values, lower: Tensor, upper: Tensor, mistaken: float
     ) -> Tensor:
-        r"""Verdicts of rejected rows that were measured.
+        r"""The verdicts on rejected rows that were measured.
 
         Args:
             own: What was measured of them.
@@ -380,7 +380,7 @@ class ParetoJudge(Judge):
 
     @property
     def up_to(self) -> str:
-        r"""What it is to be wrong."""
+        r"""The clause that says what a wrong row is."""
         by = " by more than epsilon" if bool((self.accuracies > 0).any()) else ""
         return f" (better than each accepted one{by} in some output)"
 

@@ -32,7 +32,7 @@ from botorch_lse.models.gaussian_process import (
 
 
 class EmptyRegionWarning(BotorchWarning):
-    r"""Intervals that should all hold the function have nothing in common.
+    r"""Intervals that should all contain the function have nothing in common.
 
     Under a width that claims a confidence this means that an assumption is wrong: most
     often the noise is larger than stated or the kernel too smooth.
@@ -217,7 +217,7 @@ def confidence_regions(
 def warn_if_empty(
     regions: Regions, claimed: str, else_wrong: str = "the kernel too smooth"
 ) -> None:
-    r"""Warn with the first row whose intervals contradict each other, if there is one.
+    r"""Warn of the first row whose intervals contradict each other, if there is one.
 
     Args:
         regions: Of all rows.

@@ -1,4 +1,4 @@
-r"""How wide the confidence intervals are: the squared width ``beta`` in each round.
+r"""Schedules of the squared width ``beta`` of confidence intervals, round by round.
 
 A schedule maps the interval's index ``t = 1, 2, ...`` to ``beta_t``: ``t = 1`` is the
 prior's interval, ``t = r + 1`` the one after round ``r``.
@@ -17,7 +17,7 @@ BetaSchedule = Callable[[int], float]
 
 @dataclass(frozen=True)
 class ConstantBeta:
-    r"""The same width in every round: a heuristic, it claims no confidence.
+    r"""The same width in every round: a heuristic that claims no confidence.
 
     Args:
         beta: The squared width, at least 0.
@@ -38,7 +38,7 @@ class ConstantBeta:
 
 @dataclass(frozen=True)
 class UnionBeta:
-    r"""``beta_t = 2 log(N pi^2 t^2 / (6 delta))``.
+    r"""The schedule ``beta_t = 2 log(N pi^2 t^2 / (6 delta))``.
 
     If ``f`` is drawn from the Gaussian process and the noise is Gaussian with the
     given variance, ``|f(x) - mean| <= sqrt(beta_t) sigma`` holds for all ``N`` rows and

@@ -1,1 +1,1 @@
-r"""Records: pools, observations and answers, and how tables and names are read."""
+r"""Records: pools, observations and answers, and readers of tables and names."""

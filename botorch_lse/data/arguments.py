@@ -55,7 +55,7 @@ def check_noise_once(
 def check_budget(
     max_observations: int | None, least: int, what: str, remedy: str
 ) -> None:
-    r"""Complain about a budget with which a run could not begin to answer.
+    r"""Complain about a budget too small for a run to begin to answer.
 
     Args:
         max_observations: The budget; ``None``: there is none.
@@ -84,7 +84,7 @@ BURN_IN = (
 
 
 def points_of(X: Tensor) -> Tensor:
-    r"""A number for each of ``N`` rows, the same for equal rows.
+    r"""The point number of each of ``N`` rows, the same for equal rows.
 
     Equal rows are one point, where the function has one value. Points are numbered in
     the order of their first input, where it is equal of their second one, and so on.

@@ -31,7 +31,7 @@ SIDES = ("above", "below", "undecided")
 
 @dataclass(frozen=True, eq=False)
 class OutputEstimate:
-    r"""What is believed of one output, in the answer about a region.
+    r"""The belief about one output, in the answer about a region.
 
     Args:
         name: The name of the metric, or ``y0``, ``y1``, ...
@@ -66,7 +66,7 @@ def _is_outside(part: OutputEstimate | Classification) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Classification:
-    r"""Above, below or undecided, for each of ``N`` rows.
+    r"""The side of each of ``N`` rows: above, below or undecided.
 
     Args:
         above: ``N`` bools: said to lie above the level (Pareto: accepted; of a region:
@@ -171,7 +171,7 @@ class Classification:
         return self.above | (self.undecided & (self.probability_above > 0.5))
 
     def content(self, confidence: float = CONFIDENCE) -> Content:
-        r"""How much is above: a probability of failure, an area, a share of a library.
+        r"""The share above: a probability of failure, an area, a share of a library.
 
         The share of the pool, by weights where it has them, with limits that hold if
         all decided rows are right, and the error of the pool as a sample of a
@@ -258,7 +258,7 @@ class Classification:
         return replace(self, **changed, probability_above=p)
 
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
-        r"""A set of rows that all lie above the level, with one joint probability.
+        r"""A set of rows that lie above the level together, with a joint probability.
 
         The likeliest rows, as long as the probabilities that they are not above add up
         to at most ``1 - alpha``. All of them are then above with probability ``alpha``

@@ -90,7 +90,7 @@ def copula_factor(correlation: Any, d: int) -> NDArray[np.float64]:
 def drawn(
     marginals: Sequence[Any], factor: NDArray[np.float64], n: int, seed: int, by: Draws
 ) -> Tensor:
-    r"""``n x d`` points of a distribution.
+    r"""The ``n x d`` points drawn from a distribution.
 
     Args:
         marginals: ``d`` frozen distributions.
@@ -154,7 +154,7 @@ def log_density(
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    r"""How the rows of a pool were drawn: from one distribution, and around points.
+    r"""The origin of a pool's rows: drawn from one distribution, and around points.
 
     Every value of the inputs belongs to independent standard normal numbers ``u``, of
     which it is a function. The distribution that is meant is ``u ~ N(0, 1)``. Around
@@ -180,7 +180,7 @@ class Origin:
         return found
 
     def around(self, centres: NDArray[np.float64], n: int, seed: int) -> Tensor:
-        r"""``n`` points around each of ``k`` centres, centre after centre.
+        r"""The draws around each of ``k`` centres: ``n`` points, centre after centre.
 
         Args:
             centres: ``k x d``.

@@ -1,4 +1,4 @@
-r"""Tables as numbers: what becomes of their columns, and which numbers are the same.
+r"""Tables as numbers: what their columns become, and which numbers are equal.
 
 It needs no torch, so that the faults of a table are found before torch is loaded.
 """
@@ -124,7 +124,7 @@ def _ask_about_words(column: pd.Series) -> None:
 
 
 def _in_numbers(words: pd.Series) -> str:
-    r"""How a column becomes numbers, with code that was tried on its words.
+    r"""The way a column becomes numbers, with code tried on its words.
 
     Only what makes a number of every word is advised, since a pattern that finds the
     first digits alone makes 1 of ``1 000``.

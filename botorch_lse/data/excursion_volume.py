@@ -1,4 +1,4 @@
-r"""How much is above: the share of a pool above a level, and how far it may be off.
+r"""Excursion volume: the share of a pool above a level, and its possible error.
 
 The content is ``C = sum_i m_i a_i`` over the rows of a pool: ``a_i`` is 1 where the
 function is above the level and 0 elsewhere, ``m_i`` the mass of a row (``Pool.mass``).
@@ -161,7 +161,7 @@ class Content:
 
     @property
     def combined(self) -> tuple[float, float] | None:
-        r"""Limits of the probability that is meant, by the model and by the pool.
+        r"""The limits of the probability that is meant, by the model and by the pool.
 
         The distances of the ends of ``widened`` from ``estimate`` and those of
         ``sampled``, in quadrature, as of errors that have nothing to do with each
@@ -207,7 +207,7 @@ class Content:
 
     @property
     def mass_in_words(self) -> str:
-        r"""What the content is a share of."""
+        r"""The total of which the content is a share, in words."""
         return "distribution" if self.is_sample else "pool"
 
 
@@ -258,7 +258,7 @@ def sampling_limits(
 
 
 def proportion_limits(P: float, size: float, confidence: float) -> tuple[float, float]:
-    r"""Limits of a probability, from the share of a sample: of Clopper and Pearson.
+    r"""Limits of a probability, from the share of a sample (Clopper and Pearson).
 
     Args:
         P: The share, in [0, 1].
@@ -272,7 +272,7 @@ def proportion_limits(P: float, size: float, confidence: float) -> tuple[float, 
 
 
 def in_quadrature(estimate: float, *limits: tuple[float, float]) -> tuple[float, float]:
-    r"""Limits for several errors that have nothing to do with each other.
+    r"""Limits for several independent errors together.
 
     The distances of all lower limits from the estimate are joined to the root of the
     sum of their squares, and so are those of all upper ones. That is right where errors

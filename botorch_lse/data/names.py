@@ -1,4 +1,4 @@
-r"""What has names goes by its names: lines of a table, columns, labels of an index.
+r"""Matching by names: lines of a table, columns, labels of an index.
 
 A line belongs to the row that it describes. The number of the row, which stands beside
 the description in a sheet, is true only as long as nobody sorts, extends or cuts the
@@ -48,7 +48,7 @@ class Column:
 
     @classmethod
     def of(cls, column: pd.Series) -> Column:
-        r"""A column as numbers if each of its entries is one, else as words."""
+        r"""The column as numbers if each of its entries is one, else as words."""
         entries, missing = list(column), column.isna().to_numpy()
         if pd.api.types.is_numeric_dtype(column):  # quickly, of millions of rows
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
@@ -159,7 +159,7 @@ class Rows:
     def contradictions(
         self, lines: pd.DataFrame, numbers: Sequence[int]
     ) -> tuple[int, str]:
-        r"""How many lines describe another row than that of their number.
+        r"""The number of lines that describe another row than that of their number.
 
         Args:
             lines: ``n`` lines.
@@ -203,7 +203,7 @@ class Rows:
         shared: Sequence[str],
         apart: np.ndarray,
     ) -> str:
-        r"""In what a line differs from the row that is most like it, in words."""
+        r"""The difference of a line from the row most like it, in words."""
         row = int(apart.sum(axis=0).argmin())
         name = shared[int(apart[:, row].argmax())]
         own = self.table.iloc[row, list(self.columns).index(name)]
@@ -213,7 +213,6 @@ class Rows:
         )
 
     def _doubt(self, label: Hashable, line: Mapping[str, Any], rows: np.ndarray) -> str:
-        r"""Which rows a line may be about, in words."""
         named = ", ".join(map(str, rows[:MOST_NAMED]))
         more = f" and {len(rows) - MOST_NAMED} others" * (len(rows) > MOST_NAMED)
         lacks = [
@@ -228,7 +227,7 @@ Way = Callable[[Any], float]
 
 
 def way_to(own: Column, x: np.ndarray) -> Way | None:
-    r"""How an input of the model comes from a column of the pool's table.
+    r"""The way from a column of the pool's table to an input of the model.
 
     Tried on all rows: the number itself, its logarithm to base 10, and a list of words
     with the number of each. ``None`` if it is none of these.
@@ -252,7 +251,7 @@ def way_to(own: Column, x: np.ndarray) -> Way | None:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    r"""How points whose inputs have names become points of a pool.
+    r"""The conversion of points with named inputs into points of a pool.
 
     A point is written as the pool's table writes its rows: with words where the table
     has words, and with the table's numbers where the model sees their logarithm.
@@ -268,7 +267,7 @@ class Inputs:
     columns: Mapping[str, Column]
 
     def of(self, lines: pd.DataFrame, name: str) -> np.ndarray:
-        r"""Points under names, in the order of the inputs.
+        r"""The points under names, in the order of the inputs.
 
         Args:
             lines: ``n`` points, with further columns or without.
@@ -305,7 +304,6 @@ class Inputs:
 
     @property
     def _wanted(self) -> list[str]:
-        r"""The names that a table of points needs, a word input as one column."""
         own = [_name(n) for n in self.names]
         return list(dict.fromkeys(n.partition(LEVEL_OF)[0] for n in own))
 
@@ -321,13 +319,11 @@ class Inputs:
 
     @cached_property
     def _ways(self) -> list[dict[str, Way | None]]:
-        r"""For each input the way to it from each column of the table."""
         return [
             {c: way_to(own, x) for c, own in self.columns.items()} for x in self.X.T
         ]
 
     def _read(self, j: int, own: str, column: pd.Series, name: str) -> np.ndarray:
-        r"""The values of one input at the points."""
         source = str(column.name)
         if source != own and own.startswith(f"{source}{LEVEL_OF}"):
             return self._level(own, column, name)
@@ -424,7 +420,7 @@ def _is_named_point(point: Any) -> bool:
 
 
 def are_named(given: Any) -> bool:
-    r"""Whether it is a table whose columns have names."""
+    r"""Whether the object is a table whose columns have names."""
     return isinstance(given, pd.DataFrame) and _has_names(given.columns)
 
 
@@ -535,7 +531,7 @@ def places_of(
 
 
 def _listed(names: Sequence[str]) -> str:
-    r"""Names in a message, of many the first ones."""
+    r"""The names in a message; of many only the first."""
     more = f" and {len(names) - MOST_LISTED} more" * (len(names) > MOST_LISTED)
     return ", ".join(repr(name) for name in names[:MOST_LISTED]) + more
 
@@ -561,12 +557,12 @@ def _name(name: Any) -> str:
 
 
 def _holds_times(column: pd.Series) -> bool:
-    r"""Whether a column holds dates, times or durations: files write them anyhow."""
+    r"""Whether a column holds dates, times or durations, which files write anyhow."""
     return pd.api.types.infer_dtype(column).startswith(TIMES)
 
 
 def _number(entry: Any) -> float:
-    r"""An entry as a float, of yes and no 1 and 0; nan if it is no number."""
+    r"""An entry as a float (yes and no are 1 and 0); nan if it is no number."""
     if isinstance(entry, str):
         entry = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold(), entry)
     try:

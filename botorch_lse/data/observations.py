@@ -117,12 +117,11 @@ class Observations:
 
     @property
     def _parts(self) -> dict[str, Any]:
-        r"""The fields that are numbers, by name."""
         return {n: part for n, part in vars(self).items() if isinstance(part, Tensor)}
 
     @property
     def replicates(self) -> Tensor:
-        r"""``n``, how many measurements each entry is the mean of."""
+        r"""``n`` counts of the measurements that each entry is the mean of."""
         return torch.ones_like(self.indices) if self.counts is None else self.counts
 
     @property
@@ -131,7 +130,7 @@ class Observations:
         return int(self.replicates.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
-        r"""How often each of ``n_rows`` rows was measured, means counted in full."""
+        r"""``n_rows`` counts of measurements, means counted in full."""
         times = torch.zeros(n_rows, dtype=torch.long)
         return times.index_add_(0, self.indices, self.replicates)
 
@@ -250,7 +249,7 @@ class Observations:
             )
 
     def output(self, column: int) -> Observations:
-        r"""One of several outputs by itself.
+        r"""The observations of one of several outputs.
 
         Args:
             column: Its column in ``y``.
@@ -281,7 +280,7 @@ class Observations:
         return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
-        r"""These entries, then the others.
+        r"""These entries followed by the others.
 
         Raises:
             ValueError: If one has known variances and the other not.
@@ -349,12 +348,10 @@ def _by_name(
 
 
 def _labels(given: Any) -> list[Any]:
-    r"""A list of column names from one name or several."""
     return list(given) if _are_several(given) else [given]
 
 
 def _are_several(names: Any) -> bool:
-    r"""Whether there are several names of columns; anything else is one name."""
     return isinstance(names, (list, tuple, pd.Index, np.ndarray))
 
 
@@ -391,7 +388,7 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
 
 
 def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
-    r"""Results as numbers; what to do about a limit is said where one stands."""
+    r"""Results as numbers; the remedy for a limit is said where one stands."""
     try:
         return real_numbers(values, name, gaps=gaps)
     except ValueError as error:
@@ -401,7 +398,6 @@ def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
 
 
 def _parsed(entry: Any) -> Any:
-    r"""A text as a float if it is one, else the entry as it is."""
     try:
         return float(entry) if isinstance(entry, str) else entry
     except ValueError:
@@ -480,7 +476,7 @@ class History:
         return len(self.X)
 
     def on(self, pool: Pool, outputs: Sequence[str] = ()) -> History:
-        r"""The same measurements with their points as the model of a pool has them.
+        r"""The history with its points as the model of a pool has them.
 
         Args:
             pool: The pool, whose names a table goes by.
@@ -498,7 +494,7 @@ class History:
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
-        r"""These measurements, and others after them.
+        r"""These measurements followed by others.
 
         Raises:
             ValueError: If the noise is known of one part only, or points have names in
@@ -628,7 +624,7 @@ class Batch:
         return Observations(rows, y, yvar, torch.tensor(self.round), counts)
 
     def _in_order(self, y: Any, rows: Tensor) -> Any:
-        r"""Values under labels in the order of the rows: of lines, or of the pool."""
+        r"""Labelled values in the order of the rows: of lines, or of the pool."""
         if not isinstance(y, pd.Series | pd.DataFrame | Mapping):
             return y
         labels, n = self.pool.labels, rows.numel()

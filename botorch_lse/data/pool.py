@@ -307,7 +307,7 @@ class Pool:
         return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
 
     def to(self, device: Any) -> Pool:
-        r"""The same pool, for strategies that compute on another device.
+        r"""The pool for strategies that compute on another device.
 
         Example:
             >>> pool = Pool([[0.0], [1.0]])
@@ -394,7 +394,7 @@ class Pool:
     @cached_property
     @ordinary
     def mass(self) -> Tensor:
-        r"""``N`` shares of ``total``: the weights, or the same for all rows without.
+        r"""``N`` shares of ``total``: the weights, or equal shares without weights.
 
         They add up to 1, if there is no ``total`` that says otherwise.
         """
@@ -414,7 +414,7 @@ class Pool:
 
     @property
     def effective_size(self) -> float:
-        r"""How many rows of equal weight say as much about a share of all of them.
+        r"""The number of rows of equal weight that tell as much about a share.
 
         Source:
             Kish (1965): ``(sum w)^2 / sum w^2``.
@@ -422,7 +422,7 @@ class Pool:
         return float(self.mass.sum().square() / self.mass.square().sum())
 
     def __repr__(self) -> str:
-        r"""How many rows and which inputs; tensors of a pool fill a screen.
+        r"""A short form: the number of rows and the inputs, without tensors.
 
         Example:
             >>> Pool([[1.0, 2.0], [1.5, 2.5]], names=("depth", "heat"), costs=[1, 3])
@@ -443,7 +443,7 @@ class Pool:
     @cached_property
     @ordinary
     def bounds(self) -> Tensor:
-        r"""``2 x d``: the smallest and largest value of each input.
+        r"""The ``2 x d`` smallest and largest values of the inputs.
 
         A constant input gets an interval of length 1 around its value.
         """
@@ -477,7 +477,7 @@ class Pool:
 
     @cached_property
     def described(self) -> Rows:
-        r"""What the table says of the rows, to find them by it."""
+        r"""The table's description of the rows, by which they are found."""
         frame = self.to_frame()
         if self.weights is not None:  # a number that depends on all other rows
             frame = frame.iloc[:, :-1]
@@ -505,7 +505,6 @@ class Pool:
 
     @cached_property
     def _inputs(self) -> Inputs:
-        r"""What points whose inputs have names are read by."""
         assert self.names is not None  # set in __post_init__
         return Inputs(self.names, self.X.cpu().numpy(), self.described.columns)
 
@@ -621,7 +620,7 @@ class Pool:
         return int(same.argmax()) if same.any() else None
 
     def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
-        r"""Every row at each of ``K`` noise levels: ``K N`` rows, level by level.
+        r"""A pool with every row at each of ``K`` noise levels: ``K N`` rows.
 
         The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model's
         input transform must drop (``TruVaRStrategy`` does it for kernels and for its
@@ -669,7 +668,7 @@ class Pool:
     def at_outputs(
         self, outputs: Sequence[str] | int, costs: Any, noise_var: Any = None
     ) -> Pool:
-        r"""Every row once for each of ``M`` outputs: rows that measure one output each.
+        r"""A pool with every row once per output: each row measures one output.
 
         For ``Strategy(pool.at_outputs(...), region)``, which then says which output to
         measure next, in which row, and still decides about the rows of this pool. The
@@ -752,7 +751,7 @@ class Pool:
 
 
 def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
-    r"""One different name per column; ``x0, x1, ...`` where none are given."""
+    r"""The column names, checked to differ; ``x0, x1, ...`` where none are given."""
     if names is None:
         return tuple(f"x{i}" for i in range(d))
     if isinstance(names, str) or not isinstance(names, Iterable) or len(names) != d:

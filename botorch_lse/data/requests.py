@@ -1,4 +1,4 @@
-r"""What a plan is asked for, and the random numbers of a round."""
+r"""The request for a plan, and the random numbers of a round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class PlanRequest:
-    r"""What a strategy is asked to plan.
+    r"""The request that a strategy plans.
 
     Args:
         size: How many measurements.
@@ -28,7 +28,7 @@ class PlanRequest:
     round: int
 
     def after(self, rows: Tensor) -> PlanRequest:
-        r"""What remains to be planned once some rows are.
+        r"""The request that remains once some rows are planned.
 
         Args:
             rows: The rows that are planned, replicates included.

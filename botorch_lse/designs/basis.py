@@ -95,7 +95,7 @@ def pivoted_cholesky(
 
 
 def spanning_rows(Phi: Tensor) -> Tensor:
-    r"""Rows of ``Phi`` that span all others; their number is the rank.
+    r"""The rows of ``Phi`` that span all others; their number is the rank.
 
     Args:
         Phi: ``N x m``.
@@ -106,7 +106,7 @@ def spanning_rows(Phi: Tensor) -> Tensor:
 
 
 def span_map(Phi: Tensor) -> Tensor:
-    r"""``m x h`` so that ``Phi @ map`` has orthonormal columns, ``h`` the rank.
+    r"""The ``m x h`` map with orthonormal columns of ``Phi @ map``, ``h`` the rank.
 
     The squared norms ``v' A^-1 v`` of ``gamma = 0`` do not change under it, and the
     information becomes as well conditioned as the weights.
@@ -122,7 +122,7 @@ def span_map(Phi: Tensor) -> Tensor:
 
 
 def outside_span(V: Tensor, columns: Tensor) -> Tensor:
-    r"""Which vectors are outside the span of the columns by more than rounding.
+    r"""Whether vectors are outside the span of the columns by more than rounding.
 
     Args:
         V: ``T x m`` vectors.

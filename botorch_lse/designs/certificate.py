@@ -29,7 +29,7 @@ BLOCK = 2**22
 
 @dataclass(frozen=True)
 class Certificate:
-    r"""``upper >= F* >= lower``, both squared norms.
+    r"""The certificate ``upper >= F* >= lower``, both squared norms.
 
     Args:
         upper: The design's own value, the largest squared norm.
@@ -41,7 +41,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        r"""``upper / lower - 1``; 0 where both are 0."""
+        r"""The relative gap ``upper / lower - 1``; 0 where both are 0."""
         return relative_gap(self.upper, self.lower)
 
 
@@ -54,7 +54,7 @@ def relative_gap(upper: float, lower: float) -> float:
 
 
 def lower_bound(f: float, largest: float, average: float) -> float:
-    r"""``f^2 / (f + largest - average)``, the right side of the certificate.
+    r"""The bound ``f^2 / (f + largest - average)``, the right side of the certificate.
 
     Args:
         f: ``sum_v w_v g_v``.
@@ -65,7 +65,7 @@ def lower_bound(f: float, largest: float, average: float) -> float:
 
 
 def information(Phi: Tensor, weights: Tensor, gamma: float) -> Tensor:
-    r"""``A = sum_x lam_x phi_x phi_x' + gamma I``: ``m x m``."""
+    r"""The information ``A = sum_x lam_x phi_x phi_x' + gamma I``: ``m x m``."""
     A = Phi.mT @ (weights.unsqueeze(-1) * Phi)
     return A + gamma * torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
 

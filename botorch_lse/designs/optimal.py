@@ -36,7 +36,7 @@ class DesignWarning(BotorchWarning):
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    r"""Weights on the design points, and how far they are from optimal at most.
+    r"""Weights on the design points, and a bound of their distance from the optimum.
 
     Args:
         weights: ``N`` weights on the simplex.
@@ -141,7 +141,6 @@ def optimal_design(
 
 
 def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | None:
-    r"""The weights to start from, on the simplex."""
     if initial is None:
         return None
     given = initial.weights if isinstance(initial, Design) else initial
@@ -154,7 +153,6 @@ def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | Non
 def _solve_features(
     arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
 ) -> Solution:
-    r"""Solve a problem that is stated in features."""
     X, V = arguments.X, arguments.others
     if arguments.gamma > 0:
         both = X if V is None else torch.cat((X, V))
@@ -231,7 +229,7 @@ def basis_for(
 
 
 def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
-    r"""``k(x, x)`` at the target points, times their weight over the largest weight."""
+    r"""The ``k(x, x)`` of target points, times weight over the largest weight."""
     lengths = diagonal[problem.targets]
     if problem.weights is None:
         return lengths

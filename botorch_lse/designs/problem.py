@@ -1,4 +1,4 @@
-r"""A design problem: as the user states it, in coordinates, or on the kernel itself.
+r"""A design problem: as the user states it, in coordinates, or on the kernel.
 
 What a design must predict well are vectors, or differences of all ordered pairs of
 vectors: its targets. Both kinds answer the same two questions, so that a solver need
@@ -98,7 +98,7 @@ class VectorTargets:
         return top_norms(torch.cat(norms), many)
 
     def mapped(self, transform: Tensor) -> VectorTargets:
-        r"""The same targets in other coordinates: ``V @ transform``."""
+        r"""The targets in other coordinates: ``V @ transform``."""
         return VectorTargets(self.V @ transform)
 
 
@@ -184,7 +184,7 @@ class PairTargets:
         )
 
     def mapped(self, transform: Tensor) -> PairTargets:
-        r"""The same pairs in other coordinates: of the rows of ``Y @ transform``."""
+        r"""The pairs in other coordinates: of the rows of ``Y @ transform``."""
         return PairTargets(self.Y @ transform, self.factor, self.weights)
 
 
@@ -236,7 +236,7 @@ Targets = VectorTargets | PairTargets
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""``min over lam of max over targets of v' A(lam)^-1 v``.
+    r"""The problem ``min over lam of max over targets of v' A(lam)^-1 v``.
 
     Args:
         Phi: ``N x m`` features of the design points, divided by the noise's root.
@@ -328,7 +328,7 @@ class KernelInverse:
         self.L = torch.linalg.cholesky(K + self.gamma * eye)
 
     def loadings(self, points: Tensor) -> Tensor:
-        r"""``R = k_lam(points) L^-T``, ``p x s`` for a design on ``s`` points.
+        r"""The ``p x s`` loadings ``R = k_lam(points) L^-T``, design on ``s`` points.
 
         ``k_lam`` are covariances with the design's points, times the root of their
         weight over the noise; ``R R'`` is what the design explains of the kernel.
@@ -337,13 +337,13 @@ class KernelInverse:
         return torch.linalg.solve_triangular(self.L.mT, k, upper=True, left=False)
 
     def norms(self, points: Tensor, diagonal: Tensor) -> Tensor:
-        r"""``phi' A^-1 phi`` of each point, given its ``k(x, x)``."""
+        r"""The norms ``phi' A^-1 phi`` of each point, given its ``k(x, x)``."""
         blocks = row_blocks(points.numel(), self.columns.numel())
         gains = [self.loadings(points[b]).square().sum(dim=-1) for b in blocks]
         return ((diagonal[points] - torch.cat(gains)) / self.gamma).clamp_min(0.0)
 
     def products(self, left: Tensor, right: Tensor, R: Tensor) -> Tensor:
-        r"""``phi_l' A^-1 phi_r``, with ``R`` the loadings of ``right``: ``l x r``."""
+        r"""The ``l x r`` products ``phi_l' A^-1 phi_r``; ``R`` loads ``right``."""
         half = torch.linalg.solve_triangular(self.L.mT, R.mT, upper=True)
         k = self.gram.block(left, self.columns) * self.root
         return (self.gram.block(left, right) - k @ half) / self.gamma
@@ -408,7 +408,7 @@ class Arguments:
 
     @property
     def n_targets(self) -> int:
-        r"""``T``, the number of target vectors; pairs are formed of these."""
+        r"""The number ``T`` of target vectors; pairs are formed of these."""
         rows = self.rows if self.rows is not None else self.others
         return len(rows)  # type: ignore[arg-type]  # one of the two is given
 
@@ -629,7 +629,7 @@ def refuse_out_of_range(
 
 
 def ridge_of(n: int, Phi: Tensor, noise_var: Tensor | None = None) -> float:
-    r"""``1 / n``, the ridge of ``n`` measurements, or the least that float64 can see.
+    r"""The ridge ``1 / n`` of ``n`` measurements, or the least that float64 can see.
 
     Nearly exact measurements leave so little that a smaller one is lost in rounding:
     the design is then that for a little more noise.

@@ -1,4 +1,4 @@
-r"""From the weights of a design to whole numbers of observations.
+r"""Rounding of a design's weights to whole numbers of observations.
 
 By apportionment, by random draws, or by swapping single observations.
 """
@@ -57,7 +57,7 @@ def round_design(
     generator: torch.Generator | None = None,
     kappa: float | None = None,
 ) -> Tensor:
-    r"""How often to observe each point, ``n`` observations in all.
+    r"""The number of observations at each point, ``n`` in all.
 
     Example:
         >>> round_design([0.5, 0.3, 0.2], 10).tolist()
@@ -111,7 +111,7 @@ def round_design(
 
 
 def on_simplex(weights: Any) -> Tensor:
-    r"""Float64 weights, non-negative, rescaled to sum to one exactly.
+    r"""The weights in float64, non-negative, rescaled to sum to one exactly.
 
     Raises:
         ValueError: If they do not sum to one within ``SUM_TOLERANCE``.
@@ -128,7 +128,7 @@ def on_simplex(weights: Any) -> Tensor:
 
 
 def quota_counts(weights: Tensor, n: int) -> Tensor:
-    r"""Observation ``t`` goes to ``argmax_x lam_x t - n_x``, for ``t = 1 .. n``.
+    r"""Counts by quota: observation ``t`` goes to ``argmax_x lam_x t - n_x``.
 
     Above ``ONE_BY_ONE`` observations the first are given out at once, as the floors of
     their shares: the counts stay within one of ``n * weights``, but a sequence is then
@@ -247,7 +247,7 @@ def regret_counts(
 
 
 def _shift(values: Tensor) -> Tensor:
-    r"""``c`` with ``sum (c + values)^-2 = 1``, by Newton's method from the left.
+    r"""The ``c`` with ``sum (c + values)^-2 = 1``, by Newton's method from the left.
 
     The sum is convex and falls in ``c``; at ``c = 1 - min(values)`` it is at least 1,
     and from there Newton's iterates rise towards the root.
@@ -277,7 +277,6 @@ def _warn_if_missed(smallest: float, kappa: float, n: int, rank: int) -> None:
 
 
 def _scatter(support: Tensor, counts: Tensor, weights: Tensor) -> Tensor:
-    r"""The counts of all points from those of the support."""
     full = torch.zeros_like(weights, dtype=torch.long)
     full[support] = counts.to(weights.device, torch.long)
     return full

@@ -385,12 +385,12 @@ def _next_working_set(
 
 
 def usual_size(problem: Problem) -> int:
-    r"""About how many design points, and how many targets, a working set has."""
+    r"""The usual numbers of design points and of targets in a working set."""
     return max(2 * problem.Phi.shape[1], SIZE)
 
 
 def heavy(masses: Tensor, many: int) -> Tensor:
-    r"""Which members of a working set to keep: in large ones, those not of tiny weight.
+    r"""The members of a working set to keep: in large ones, those with real weight.
 
     Args:
         masses: Their weights.
@@ -405,7 +405,7 @@ def heavy(masses: Tensor, many: int) -> Tensor:
 
 
 def spread_out(vectors: Tensor, many: int) -> Tensor:
-    r"""Greedily, at most ``many`` rows, none closer than ``NEAR`` to an earlier one.
+    r"""At most ``many`` rows, chosen greedily, none closer than ``NEAR`` to another.
 
     Args:
         vectors: ``n x m``, the most wanted first.
@@ -521,7 +521,7 @@ def d_sweeps(Phi: Tensor, gamma: float, weights: Tensor) -> Tensor:
 def saddle_sweeps(
     Phi: Tensor, V: Tensor, gamma: float, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""Alternate ``w <- w exp(3 g / (sqrt(t) F))`` and ``lam <- lam sqrt(s)``.
+    r"""The sweeps ``w <- w exp(3 g / (sqrt(t) F))`` and ``lam <- lam sqrt(s)`` in turn.
 
     The second is the multiplicative algorithm of the ``w``-averaged (A- or L-) design.
 
@@ -553,7 +553,7 @@ def saddle_sweeps(
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    r"""What the interior-point method needs at one design.
+    r"""The quantities of the interior-point method at one design.
 
     Args:
         lam: The design, ``n`` weights.
@@ -735,7 +735,7 @@ class _System:
             self.corner = corner
 
     def _inverse(self, right: Tensor) -> Tensor:
-        r"""``M^-1 right``, by the Cholesky factor of the scaled matrix."""
+        r"""The product ``M^-1 right``, by the Cholesky factor of the scaled matrix."""
         scaled = self.scale.unsqueeze(-1) * right
         return self.scale.unsqueeze(-1) * torch.cholesky_solve(scaled, self.L)
 
@@ -764,7 +764,7 @@ class _System:
 def wolfe_atwood(
     problem: Problem, tol: float, max_steps: int, initial: Tensor | None = None
 ) -> Solution:
-    r"""G-optimal design for ``gamma = 0`` and all design points as targets.
+    r"""The G-optimal design for ``gamma = 0`` and all design points as targets.
 
     Each step takes the point with the largest norm and moves towards it, or the point
     of the support with the smallest and moves away, whichever promises more, by the
@@ -807,7 +807,7 @@ def wolfe_atwood(
 def _climb_by_parts(
     Phi: Tensor, weights: Tensor, tol: float, max_steps: int
 ) -> tuple[int, bool]:
-    r"""The same where there are many rows: steps on few of them, in turns.
+    r"""The steps of ``_climb`` for many rows: on few of them, in turns.
 
     Each turn looks at the rows with weight and those with the largest norms, which are
     where steps go: a step on them costs a small part of one on all. It ends where a
@@ -875,7 +875,7 @@ def _climb(
 
 
 def deletion_level(largest: float, d: int) -> float:
-    r"""Points with a norm below this are in no optimal design.
+    r"""The norm below which a point is in no optimal design.
 
     With ``e = largest - d`` the level is
     ``d (1 + e / 2 - sqrt(e (4 + e - 4 / d)) / 2)``.
@@ -889,7 +889,7 @@ def deletion_level(largest: float, d: int) -> float:
 
 
 def _restart(Phi: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    r"""``A^-1`` and all squared norms, computed anew rather than updated."""
+    r"""The inverse ``A^-1`` and all squared norms, computed anew."""
     L = torch.linalg.cholesky(information(Phi, weights, 0.0))
     return torch.cholesky_inverse(L), whiten(L, Phi).square().sum(dim=-1)
 

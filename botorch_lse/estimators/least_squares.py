@@ -33,8 +33,8 @@ class LeastSquares:
     root: Tensor
 
     def squared_norms(self, V: Tensor) -> Tensor:
-        r"""``v' (X' W X)^+ v``, the variances of ``v' theta`` if ``W`` is the inverse
-        noise covariance; infinite where the data do not determine ``v' theta``.
+        r"""The norms ``v' (X' W X)^+ v``: the variances of ``v' theta`` if ``W`` is the
+        inverse noise covariance; infinite where the data do not determine ``v' theta``.
 
         Args:
             V: ``T x d``.
@@ -104,7 +104,7 @@ class ArmStatistics:
 
     @classmethod
     def of_values(cls, indices: Any, y: Any, N: int) -> ArmStatistics:
-        r"""From single measurements: the arm and the value of each."""
+        r"""The statistics of single measurements: the arm and the value of each."""
         rows = row_indices(indices, "indices", N)
         values = real_vector(y, "y", rows.numel(), "entry of `indices`")
         single = torch.ones_like(rows)
@@ -112,7 +112,7 @@ class ArmStatistics:
 
     @classmethod
     def of_observations(cls, observations: Observations, N: int) -> ArmStatistics:
-        r"""From observations, some of which may be means of replicates.
+        r"""The statistics of observations, some of them means of replicates.
 
         Args:
             observations: An entry with ``counts`` of ``k`` is a mean, and its ``yvar``

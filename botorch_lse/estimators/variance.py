@@ -28,7 +28,7 @@ DESIGN_TOLERANCE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class VarianceEstimate:
-    r"""The noise of every arm, and what it was estimated with.
+    r"""The noise of every arm, and the data of its estimate.
 
     Args:
         theta: ``d`` coefficients of the mean; ``None`` if no linear mean was fitted.
@@ -43,7 +43,7 @@ class VarianceEstimate:
 
 
 def quadratic_features(X: Tensor) -> Tensor:
-    r"""``phi_x`` with ``x' Sigma x = phi_x' vech(Sigma)``.
+    r"""The features ``phi_x`` with ``x' Sigma x = phi_x' vech(Sigma)``.
 
     Args:
         X: ``N x d``.
@@ -110,7 +110,7 @@ def head_from_arms(
 
 
 def variance_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
-    r"""``bounds`` as the least and the largest variance.
+    r"""The ``bounds`` as the least and the largest variance.
 
     Args:
         bounds: Two numbers.

@@ -1,4 +1,4 @@
-r"""Classes of points that are told by comparing several numbers with levels.
+r"""Classes of points that comparisons of several numbers with levels decide.
 
 The levels of an output cut its line into intervals, ``(-inf, t_1], (t_1, t_2], ...,
 (t_L, inf)``; a *cell* is a product of one such interval for each output. A region (and
@@ -163,7 +163,7 @@ class Cells:
         return torch.where(lowest == highest, lowest, UNKNOWN)
 
     def matters(self, allowed: Tensor) -> tuple[Tensor, ...]:
-        r"""For each output ``N x L_j`` bools: whether the class hangs on the level.
+        r"""``N x L_j`` bools for each output: whether the class depends on the level.
 
         It does if there are cells on both sides of it, allowed and alike in all else,
         which have other classes.
@@ -183,12 +183,12 @@ class Cells:
 
     @cached_property
     def _indicators(self) -> Tensor:
-        r"""``R x K x (L_1 + 1) x ...``: 1 in the cells of each class."""
+        r"""The ``R x K x (L_1 + 1) x ...`` table: 1 in the cells of each class."""
         of_class = torch.arange(self.n_classes).view(-1, *[1] * len(self.levels))
         return (self.classes.unsqueeze(1) == of_class).double()
 
     def shares(self, mean: Sequence[Tensor], sigma: Sequence[Tensor]) -> list[Tensor]:
-        r"""For each output ``N x (L_j + 1)`` probabilities of its intervals.
+        r"""``N x (L_j + 1)`` probabilities of each output's intervals.
 
         Args:
             mean: For each output ``N`` means.
@@ -232,7 +232,7 @@ class Cells:
         correlation: Tensor,
         used: Sequence[int],
     ) -> Tensor:
-        r"""``probabilities`` of correlated outputs.
+        r"""The ``probabilities`` of correlated outputs.
 
         Args:
             mean: For each output ``N`` means.
@@ -273,7 +273,7 @@ class Cells:
     def slopes(
         self, mean: Sequence[Tensor], sigma: Sequence[Tensor]
     ) -> dict[tuple[int, ...], Tensor]:
-        r"""How the probabilities of the classes change with those of comparisons.
+        r"""The derivatives of class probabilities by those of comparisons.
 
         They are linear in the probabilities ``P_ji = P(f_j > t_i)`` of each output, so
         that derivatives of all orders, at most one in each output, say everything.
@@ -303,7 +303,7 @@ class Cells:
         return found
 
     def factors(self) -> list[Tensor] | None:
-        r"""For each output ``R x (L_j + 1)`` shares of a class that is a product.
+        r"""``R x (L_j + 1)`` shares, for each output, of a class that is a product.
 
         1 in the cells of a set of each output, where one of two classes has all cells
         of the product of the sets; ``None`` where neither is one, or there is no level.
@@ -326,7 +326,7 @@ class Cells:
     def margins(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], scale: Sequence[float]
     ) -> tuple[Tensor, Tensor]:
-        r"""Bounds of how far points are from where their class would be another one.
+        r"""Bounds of the distance of points from a change of their class.
 
         The distance of a point from a cell is the largest of those of its outputs, each
         in units of its scale. The margin is the distance from the cells of other
@@ -386,7 +386,7 @@ def _shares_of(levels: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
 
 
 def _points_between(n: int, d: int) -> Tensor:
-    r"""``n x d`` numbers between 0 and 1, spread evenly, always the same ones."""
+    r"""The ``n x d`` evenly spread numbers between 0 and 1, always the same ones."""
     if d == 1:
         middle = (torch.arange(n, dtype=torch.float64) + 0.5) / n
         return middle.unsqueeze(-1)

@@ -1,4 +1,4 @@
-r"""What observations are expected to take off the doubt about the class of a point.
+r"""The expected decrease, by observations, of the doubt about a point's class.
 
 The doubt about a class with probabilities ``p_1, ..., p_K`` is ``(1 - sum_k p_k^2) /
 2``, half the probability that two independent draws from the posterior have other
@@ -96,7 +96,7 @@ class CovarianceRemoval(Removal):
 def covariance_removal(
     first: Tensor, second: Tensor, variance: Tensor
 ) -> CovarianceRemoval:
-    r"""Removal by the covariance of two levels of one output; see this module.
+    r"""The removal by the covariance of two levels of one output; see this module.
 
     Args:
         first: ``... x T`` means minus the one level, units of ``y``.
@@ -126,7 +126,7 @@ def covariance_removal(
 
 @dataclass(frozen=True, eq=False)
 class ClassRemoval:
-    r"""What observations of all outputs take off the doubt about the class.
+    r"""The decrease of the doubt about the class by observations of all outputs.
 
     Args:
         covariances: The output and the removal of each pair of its levels.
@@ -154,7 +154,7 @@ class ClassRemoval:
 
 @dataclass(frozen=True, eq=False)
 class ProductRemoval:
-    r"""What observations of all outputs take off the doubt about a conjunction.
+    r"""The decrease of the doubt about a conjunction by observations of all outputs.
 
     Args:
         factors: For each output that matters its number, the ``T`` probabilities of
@@ -164,7 +164,7 @@ class ProductRemoval:
     factors: tuple[tuple[int, Tensor, tuple[Removal, ...]], ...]
 
     def of(self, gains: Sequence[Tensor]) -> Tensor:
-        r"""As ``ClassRemoval.of``; no term is the small difference of large ones."""
+        r"""The removals of ``ClassRemoval.of``, without differences of large terms."""
         total, known = gains[0].new_zeros(()), torch.ones_like(self.factors[0][1])
         for j, probability, removals in self.factors:
             variance = removals[0].of(gains[j])
@@ -179,7 +179,7 @@ class ProductRemoval:
 def class_removal(
     cells: Cells, mean: Sequence[Tensor], variance: Sequence[Tensor]
 ) -> ClassRemoval | ProductRemoval:
-    r"""Of the doubt about the class, ``(1 - sum_k p_k^2) / 2``; see this module.
+    r"""The removal of the doubt about the class, ``(1 - sum_k p_k^2) / 2``.
 
     Args:
         cells: The class of each cell, for ``T`` targets.
@@ -252,7 +252,7 @@ def _at(slopes: Tensor, levels: Sequence[int]) -> Tensor:
 def level_weights(
     cells: Cells, mean: Sequence[Tensor], variance: Sequence[Tensor]
 ) -> list[Tensor]:
-    r"""For each output ``T x L_j``: how much the class hangs on each level.
+    r"""``T x L_j`` weights for each output: how much the class depends on each level.
 
     That is half the sum of the squared derivatives of the probabilities of the classes
     by the probability to be above the level: 1 where nothing else matters.

@@ -1,4 +1,4 @@
-r"""What observations are expected to take off a loss at target points.
+r"""The expected decrease, by observations, of a loss at target points.
 
 Notation: at a target the posterior of ``f`` is normal with mean ``m`` and deviation
 ``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability that the
@@ -95,7 +95,7 @@ wide enough for the grid to notice and narrow enough to shift nothing."""
 
 
 class Effect(ABC):
-    r"""What one observation at each of some candidates does at ``T`` targets.
+    r"""The effect, on ``T`` targets, of one observation at each of some candidates.
 
     Made once for the targets; then asked for many candidates. What is computed of each
     pair of a candidate and a target is summed over the targets, part by part, and
@@ -121,7 +121,7 @@ class Effect(ABC):
 
     @abstractmethod
     def total(self, parts: Tensor) -> Tensor:
-        r"""What ``C x k`` sums over all targets come to: ``C`` values."""
+        r"""``C`` values from ``C x k`` sums over all targets."""
 
     @abstractmethod
     def whole(self, variance: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class Effect(ABC):
 
     @abstractmethod
     def weighted(self, weight: Tensor) -> Effect:
-        r"""The same of targets that count by weights.
+        r"""The effect on targets that count by weights.
 
         Args:
             weight: ``T`` factors, at least 0.
@@ -141,7 +141,7 @@ class Effect(ABC):
 
 
 class Removal(Effect):
-    r"""What observations take off a loss at each of ``T`` targets.
+    r"""The decrease of a loss at each of ``T`` targets by observations.
 
     Also of batches: made once for the targets, then asked for many candidates.
     """
@@ -157,7 +157,7 @@ class Removal(Effect):
 
     @abstractmethod
     def summed(self, gain: Tensor) -> Tensor:
-        r"""``of(gain)`` summed over the targets, at less cost and without gradients.
+        r"""The sum of ``of(gain)`` over targets, at less cost and without gradients.
 
         Args:
             gain: ``C x T`` reductions of the variances of ``T`` targets.
@@ -170,7 +170,7 @@ class Removal(Effect):
 
     @abstractmethod
     def weighted(self, weight: Tensor) -> Removal:
-        r"""The same of targets that count by weights.
+        r"""The removal of targets that count by weights.
 
         Args:
             weight: ``T`` factors, at least 0.
@@ -195,7 +195,7 @@ class Removal(Effect):
 
 @dataclass(frozen=True, eq=False)
 class AddedRemoval(Removal):
-    r"""Of another loss, by observations that come beside others whose values are open.
+    r"""The removal of another loss by observations beside others with open values.
 
     The whole batch takes the sum of both reductions off the variance, all seen from the
     posterior before any of its values, so that what the last observations add is the
@@ -219,15 +219,15 @@ class AddedRemoval(Removal):
         return self.removal.of(self.earlier) * (1 + LEAST_ADDED)
 
     def of(self, gain: Tensor) -> Tensor:
-        r"""What further reductions add, units of the loss."""
+        r"""The additional removal by further reductions, units of the loss."""
         return self.removal.of(self.earlier + gain) - self.before
 
     def summed(self, gain: Tensor) -> Tensor:
-        r"""What further reductions add to the sum; the differences come first."""
+        r"""The additional removal summed; the differences come first."""
         return self.of(gain).sum(dim=-1)
 
     def weighted(self, weight: Tensor) -> AddedRemoval:
-        r"""The same of targets that count by weights."""
+        r"""The removal of targets that count by weights."""
         return AddedRemoval(self.removal.weighted(weight), self.earlier)
 
 
@@ -236,7 +236,7 @@ class AddedRemoval(Removal):
 
 @dataclass(frozen=True, eq=False)
 class TruncatedRemoval(Removal):
-    r"""Of variances down to a width that is small enough.
+    r"""The removal of variances down to a width that is small enough.
 
     Args:
         beta: The squared width.
@@ -255,14 +255,14 @@ class TruncatedRemoval(Removal):
         return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
 
     def weighted(self, weight: Tensor) -> TruncatedRemoval:
-        r"""The same of targets that count by weights."""
+        r"""The removal of targets that count by weights."""
         return TruncatedRemoval(self.beta * weight, self.present * weight)
 
 
 def truncated_variance(
     variance: Tensor, beta: float | Tensor = 1.0, eta: float | Tensor = 0.0
 ) -> TruncatedRemoval:
-    r"""Of ``max(beta s^2, eta^2)``; with ``eta = 0`` of ``beta`` times the variance.
+    r"""The removal of ``max(beta s^2, eta^2)``; with ``eta = 0`` of ``beta s^2``.
 
     Args:
         variance: ``... x T``, units of ``y`` squared.
@@ -278,7 +278,7 @@ def truncated_variance(
 
 @dataclass(frozen=True, eq=False)
 class AnticipatedRemoval(Removal):
-    r"""Of ``max(beta s^2, eta^2)``, all of it where a target would be decided.
+    r"""The removal of ``max(beta s^2, eta^2)``, complete where a target is decided.
 
     The value to come is replaced by its mean, so that means stay and intervals shrink.
 
@@ -301,24 +301,24 @@ class AnticipatedRemoval(Removal):
     weight: Tensor | None = None
 
     def of(self, gain: Tensor) -> Tensor:
-        r"""What no longer counts, units of ``y`` squared."""
+        r"""The part that no longer counts, units of ``y`` squared."""
         left = self.beta * (self.variance - gain).clamp_min(0.0)
         counted = left.clamp_min(self.eta**2) * self.stays(left.sqrt())
         found = (self.beta * self.variance).clamp_min(self.eta**2) - counted
         return found if self.weight is None else found * self.weight
 
     def summed(self, gain: Tensor) -> Tensor:
-        r"""What no longer counts of all targets."""
+        r"""The part of all targets that no longer counts."""
         return torch.cat([self.of(part).sum(dim=-1) for part in pieces(gain)])
 
     def weighted(self, weight: Tensor) -> AnticipatedRemoval:
-        r"""The same of targets that count by weights as well."""
+        r"""The removal of targets that count by further weights."""
         return replace(self, weight=_product(self.weight, weight))
 
 
 @dataclass(frozen=True, eq=False)
 class VarianceRemoval(Removal):
-    r"""Of weighted variances.
+    r"""The removal of weighted variances.
 
     Args:
         weight: ``... x T``.
@@ -335,14 +335,14 @@ class VarianceRemoval(Removal):
         return gain @ self.weight
 
     def weighted(self, weight: Tensor) -> VarianceRemoval:
-        r"""The same of targets that count by weights as well."""
+        r"""The removal of targets that count by further weights."""
         return VarianceRemoval(self.weight * weight)
 
 
 def targeted_variance(
     distance: Tensor, variance: Tensor, tau: float = 0.0
 ) -> VarianceRemoval:
-    r"""Of ``w s^2``, ``w`` the density of the level under ``N(m, s^2 + tau^2)``.
+    r"""The removal of ``w s^2``, ``w`` the level's density under ``N(m, s^2 + tau^2)``.
 
     The weight does not change with the observations. Units of ``y``.
 
@@ -364,7 +364,7 @@ def targeted_variance(
 
 @dataclass(frozen=True, eq=False)
 class SmoothRemoval(Removal):
-    r"""Of a smooth function of ``p``: ``Q(1) - sqrt(z) Q(z)``, ``Q`` a polynomial.
+    r"""The removal of a smooth function of ``p``: ``Q(1) - sqrt(z) Q(z)``.
 
     Args:
         loss: ``"product"`` or ``"entropy"``.
@@ -409,12 +409,12 @@ class SmoothRemoval(Removal):
 
     @cached_property
     def slope(self) -> Tensor:
-        r"""``... x T``: ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``."""
+        r"""The ``... x T`` slopes ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``."""
         return 2 / self.variance
 
     @cached_property
     def present(self) -> Tensor:
-        r"""``Q(1)``, the loss now, summed as in ``of``: nothing learnt is nothing."""
+        r"""The loss now, ``Q(1)``, summed as in ``of``: nothing learnt is nothing."""
         return polynomial(self.coefficients, torch.ones_like(self.slope))
 
     def of(self, gain: Tensor) -> Tensor:
@@ -434,7 +434,7 @@ class SmoothRemoval(Removal):
         return found if self.weight is None else found * self.weight
 
     def weighted(self, weight: Tensor) -> SmoothRemoval:
-        r"""The same of targets that count by weights as well."""
+        r"""The removal of targets that count by further weights."""
         return replace(self, weight=_product(self.weight, weight))
 
     def _little(self, gain: Tensor, share: Tensor) -> Tensor:
@@ -451,13 +451,13 @@ class SmoothRemoval(Removal):
 
     @cached_property
     def _of_each(self) -> Tensor:
-        r"""``DEGREE + 4 x T``: what is gathered for single pairs."""
+        r"""The ``DEGREE + 4 x T`` numbers gathered for single pairs."""
         given = (*self.coefficients, self.slope, self.present, self.at_little)
         return torch.stack(given)
 
     @cached_property
     def at_little(self) -> Tensor:
-        r"""``T``: what the series counts for pairs above ``LITTLE``."""
+        r"""``T`` values of the series for pairs above ``LITTLE``."""
         return LITTLE * polynomial(self.series, torch.full_like(self.slope, LITTLE))
 
     def of_pairs(self, targets: Tensor, gain: Tensor) -> Tensor:
@@ -475,7 +475,6 @@ class SmoothRemoval(Removal):
 def _taken(
     coefficients: tuple[Tensor, ...], slope: Tensor, present: Tensor, gain: Tensor
 ) -> Tensor:
-    r"""``Q(1) - sqrt(z) Q(z)``; see ``SmoothRemoval``."""
     # Fused and in place where it can be: fresh memory costs more than arithmetic.
     y = (slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
     root = (0.5 * y).add_(0.5).clamp_min(LEAST).sqrt()
@@ -484,12 +483,11 @@ def _taken(
 
 
 def _product(one: Tensor | None, other: Tensor) -> Tensor:
-    r"""Of two weights, the first perhaps 1."""
     return other if one is None else one * other
 
 
 def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
-    r"""Of ``p (1 - p)`` or of the entropy of ``p`` in nats; see this module.
+    r"""The removal of ``p (1 - p)`` or of the entropy of ``p`` in nats.
 
     Args:
         distance: ``... x T`` means minus the level, units of ``y``.
@@ -501,7 +499,7 @@ def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRe
 
 
 def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
-    r"""Of the entropy of the side: its mutual information with the observations, nats.
+    r"""The removal of the side's entropy: mutual information with observations, nats.
 
     Args:
         distance: ``... x T`` means minus the level, units of ``y``.
@@ -515,7 +513,7 @@ def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
 
 @cache
 def _table(loss: Smooth) -> Tensor:
-    r"""``E e(sqrt(z) a + sqrt(1 - z) Z)`` as a polynomial.
+    r"""The polynomial ``E e(sqrt(z) a + sqrt(1 - z) Z)``.
 
     Returns:
         ``DEGREE_A + 1 x DEGREE + 1`` coefficients: Chebyshev polynomials of ``2 (a /
@@ -542,12 +540,11 @@ def _table_of_little(loss: Smooth) -> Tensor:
 
 
 def _nodes(degree: int) -> Tensor:
-    r"""``degree + 1`` Chebyshev points, between -1 and 1."""
     return torch.from_numpy(chebyshev.chebpts1(degree + 1))
 
 
 def _smoothed(loss: Smooth, u: Tensor, z: Tensor) -> Tensor:
-    r"""``E e(sqrt(z) a + sqrt(1 - z) Z)``, where ``u = 2 (a / FARTHEST)^2 - 1``."""
+    r"""The mean ``E e(sqrt(z) a + sqrt(1 - z) Z)``; ``u = 2 (a / FARTHEST)^2 - 1``."""
     points, weights = (torch.from_numpy(x) for x in hermite_e.hermegauss(NODES))
     a = FARTHEST * ((u + 1) / 2).sqrt()
     x = (z.sqrt() * a[:, None]).unsqueeze(-1) + (1 - z).sqrt()[:, None] * points
@@ -563,7 +560,7 @@ def _fitted(value: Tensor, u: Tensor, y: Tensor) -> Tensor:
 
 @cache
 def to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
-    r"""From coefficients of Chebyshev polynomials on an interval to those of powers."""
+    r"""The powers' coefficients of Chebyshev polynomials on an interval."""
     found = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
     for k in range(degree + 1):
         series = chebyshev.Chebyshev([0.0] * k + [1.0], domain=domain)
@@ -573,7 +570,7 @@ def to_powers(degree: int, domain: Sequence[float] = (-1.0, 1.0)) -> Tensor:
 
 
 def _over_density(loss: Smooth, x: Tensor) -> Tensor:
-    r"""``e(x) = g(Phi(x)) / phi(x)``, without loss of digits in the tails."""
+    r"""The ratio ``e(x) = g(Phi(x)) / phi(x)``, without loss of digits in the tails."""
     x = x.abs()
     mills = math.sqrt(math.pi / 2) * torch.special.erfcx(x / math.sqrt(2))
     less = 0.5 * torch.erfc(x / math.sqrt(2)).clamp_min(TINY)
@@ -584,7 +581,7 @@ def _over_density(loss: Smooth, x: Tensor) -> Tensor:
 
 
 def expected_misclassification(distance: Tensor, variance: Tensor) -> SmoothRemoval:
-    r"""Of ``p (1 - p)``, the variance of the side.
+    r"""The removal of ``p (1 - p)``, the variance of the side.
 
     Args:
         distance: ``... x T`` means minus the level, units of ``y``.
@@ -623,7 +620,7 @@ def _sum_of_some(removal: SmoothRemoval, gain: Tensor, least: Tensor) -> Tensor:
 
 
 def polynomial(coefficients: tuple[Tensor, ...], y: Tensor) -> Tensor:
-    r"""``coefficients[0] + coefficients[1] y + ...`` by Horner's rule."""
+    r"""The sum ``coefficients[0] + coefficients[1] y + ...`` by Horner's rule."""
     value = coefficients[-1] * y
     for coefficient in reversed(coefficients[1:-1]):
         # In place without a gradient, which needs every factor.
@@ -657,7 +654,7 @@ def values_to_come(q: int) -> Tensor:
 def volume_changes(
     distance: Tensor, variance: Tensor, moves: Tensor, values: Tensor
 ) -> Tensor:
-    r"""By how much given observations change the expected number of targets above.
+    r"""The change, by given observations, of the expected number of targets above.
 
     ``sum_t [Phi((d + z' w) / sqrt(s^2 - w' w)) - Phi(d / s)]`` for each vector ``z`` of
     standardised values, where ``w`` is by how much each of them moves the mean of the
@@ -709,7 +706,7 @@ def _normal_sums(start: Tensor, values: Tensor, slopes: Tensor) -> Tensor:
 
 
 def _change(distance: Tensor, variance: Tensor, shift: Tensor, known: Tensor) -> Tensor:
-    r"""By how much the probability of a target to be above changes.
+    r"""The change of the probability of a target to be above.
 
     Args:
         distance: Means minus the level, units of ``y``.
@@ -779,7 +776,7 @@ def mean_square(changes: Tensor, values: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class VolumeSeries(Effect):
-    r"""``volume_changes`` by one observation at each of many candidates, at less cost.
+    r"""The ``volume_changes`` by one observation at each of many candidates, cheaply.
 
     With the correlation ``rho`` of observation and target, ``He_k`` the probabilists'
     Hermite polynomials and ``z`` the standardised value to come,
@@ -810,13 +807,13 @@ class VolumeSeries(Effect):
     is_square: bool = False
 
     def weighted(self, weight: Tensor) -> VolumeSeries:
-        r"""The same of targets that count by weights as well."""
+        r"""The effect on targets that count by weights."""
         coefficients = tuple(c * weight for c in self.coefficients)
         weight = _product(self.weight, weight)
         return replace(self, coefficients=coefficients, weight=weight)
 
     def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""By how much a standard deviation of each value moves the means, in place."""
+        r"""The shift of the means by a standard deviation of each value, in place."""
         return covariance.div_(observed_var.sqrt().unsqueeze(-1))
 
     def parts(self, pairs: Tensor) -> Tensor:
@@ -829,7 +826,7 @@ class VolumeSeries(Effect):
         return mean(parts, values_to_come(1).to(parts))
 
     def whole(self, variance: Tensor) -> Tensor:
-        r"""``p (1 - p)``, half the mean size of a target's own change."""
+        r"""The ``p (1 - p)``, half the mean size of a target's own change."""
         a = ratio_to_level(self.distance, variance)
         found = torch.special.ndtr(a) * torch.special.ndtr(-a)
         return found if self.weight is None else found * self.weight
@@ -869,7 +866,7 @@ class VolumeSeries(Effect):
 def volume_series(
     distance: Tensor, variance: Tensor, is_square: bool = False
 ) -> VolumeSeries:
-    r"""See ``VolumeSeries``.
+    r"""The ``VolumeSeries`` of these arguments.
 
     Args:
         distance: ``T`` means minus the level, units of ``y``.
@@ -888,7 +885,7 @@ def volume_series(
 
 @cache
 def terms_to_come(n: int) -> Tensor:
-    r"""``He_k(z) / sqrt(k!)``, ``1 <= k <= n``, of values to come: ``n x values``."""
+    r"""The terms ``He_k(z) / sqrt(k!)``, ``1 <= k <= n``, of values: ``n x values``."""
     with torch.device("cpu"):  # made once for all devices
         return torch.stack(hermite(values_to_come(1)[:, 0], n + 1)[1:])
 

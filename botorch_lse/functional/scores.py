@@ -1,4 +1,4 @@
-r"""Scores of single rows, and how the best row is chosen.
+r"""Scores of single rows, and the choice of the best row.
 
 Where a Gaussian with this ``mean`` and ``sigma`` is what is believed of ``f`` at a row,
 ``t = |mean - threshold| / sigma`` says how many deviations the row is from the level.
@@ -38,7 +38,7 @@ RANJAN_ALPHA = 1.96
 def straddle(
     mean: Tensor, sigma: Tensor, threshold: float | Tensor, beta: float | Tensor
 ) -> Tensor:
-    r"""``sqrt(beta) sigma - |mean - threshold|``, units of ``y``.
+    r"""Straddle score ``sqrt(beta) sigma - |mean - threshold|``, units of ``y``.
 
     Source:
         Bryan et al. (2005); Gotovos et al. (2013), section 3, with ``beta = 1.96^2``.
@@ -47,7 +47,7 @@ def straddle(
 
 
 def ambiguity(lower: Tensor, upper: Tensor, threshold: float | Tensor) -> Tensor:
-    r"""``min(upper - threshold, threshold - lower)``, units of ``y``.
+    r"""Ambiguity ``min(upper - threshold, threshold - lower)``, units of ``y``.
 
     At least ``epsilon`` for every undecided point, at most ``epsilon`` for every
     decided one.
@@ -70,7 +70,7 @@ def deviations(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor
 
 
 def u_function(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor:
-    r"""``U = -|mean - threshold| / sigma``, without unit: large is doubtful.
+    r"""Score ``U = -|mean - threshold| / sigma``, without unit: large is doubtful.
 
     ``Phi(U)`` is the probability that the sign of ``mean - threshold`` is the wrong
     side. It does not ask how wide the interval is: a row on the level has the largest
@@ -89,7 +89,7 @@ def expected_feasibility(
     threshold: float | Tensor,
     alpha: float = FEASIBILITY_ALPHA,
 ) -> Tensor:
-    r"""``E max(alpha sigma - |f - threshold|, 0)``, units of ``y``.
+    r"""Score ``E max(alpha sigma - |f - threshold|, 0)``, units of ``y``.
 
     How deep ``f`` is expected to lie in the band of ``alpha`` deviations around the
     level. With ``psi(u) = E max(u + Z, 0) = u Phi(u) + phi(u)``, ``Z`` standard normal,
@@ -108,7 +108,7 @@ def expected_feasibility(
 
 
 def _surplus(u: Tensor) -> Tensor:
-    r"""``psi(u) = E max(u + Z, 0)`` for a standard normal ``Z``."""
+    r"""The mean ``psi(u) = E max(u + Z, 0)`` for a standard normal ``Z``."""
     return u * normal.ndtr(u) + normal.phi(u)
 
 
@@ -118,7 +118,7 @@ def ranjan_improvement(
     threshold: float | Tensor,
     alpha: float = RANJAN_ALPHA,
 ) -> Tensor:
-    r"""``E max((alpha sigma)^2 - (f - threshold)^2, 0)``, units of ``y`` squared.
+    r"""Score ``E max((alpha sigma)^2 - (f - threshold)^2, 0)``, units of ``y`` squared.
 
     As ``expected_feasibility``, with a parabola in place of the hat:
 
@@ -154,7 +154,7 @@ def contour_entropy(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> T
 def interval(
     mean: Tensor, sigma: Tensor, beta: float | Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""``mean -+ sqrt(beta) sigma``: the confidence interval ``Q_t``.
+    r"""The confidence interval ``Q_t``, ``mean -+ sqrt(beta) sigma``.
 
     Source:
         Gotovos et al. (2013), section 3.
@@ -184,7 +184,7 @@ def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
 
 
 def best_ones(scores: Tensor, size: int) -> Tensor:
-    r"""The places of the ``size`` largest scores, ascending; of equal ones the first.
+    r"""The places of the ``size`` largest scores, ascending; the first of equal ones.
 
     Scores count as equal to the smallest that is taken where they differ from it by
     less than a share ``TIE`` of it: which of them are larger depends on the processor.

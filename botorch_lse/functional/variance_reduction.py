@@ -1,4 +1,4 @@
-r"""How much observations shrink the variances of target points.
+r"""Reductions of the variances of target points by observations.
 
 Notation: ``s(v)^2`` is the posterior variance of target ``v``, ``g_X(v)`` the gain,
 what observations at ``X`` take off it, whatever their values. With ``beta`` and ``eta``
@@ -18,7 +18,7 @@ from torch import Tensor
 def single_gain(
     covariance: Tensor, observed_var: Tensor, out: Tensor | None = None
 ) -> Tensor:
-    r"""How much one observation reduces each target's variance.
+    r"""The reduction of each target's variance by one observation.
 
     ``k(x, v)^2 / (s(x)^2 + noise(x))`` for candidate ``x`` and target ``v``.
 
@@ -41,7 +41,7 @@ def single_gain(
 
 
 def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:
-    r"""How much a batch reduces each target's variance: ``c(v)' (L L')^-1 c(v)``.
+    r"""The reduction of each target's variance by a batch: ``c(v)' (L L')^-1 c(v)``.
 
     Args:
         L: ``... x q x q``, the factor of the batch's covariance plus noise.
@@ -59,7 +59,7 @@ def joint_gain(L: Tensor, covariance: Tensor) -> Tensor:
 def excess(
     variance: Tensor, beta: float | Tensor = 1.0, eta: float | Tensor = 0.0
 ) -> Tensor:
-    r"""``max(beta s(v)^2 - eta^2, 0)``: what is left to remove in an epoch.
+    r"""The excess ``max(beta s(v)^2 - eta^2, 0)``: what is left to remove in an epoch.
 
     Source:
         Bogunovic et al. (2016), Eq. (24), times ``beta``.
@@ -70,7 +70,7 @@ def excess(
 def truncated_sum(
     variance: Tensor, counted: Tensor, beta: float | Tensor, eta: float | Tensor
 ) -> Tensor:
-    r"""``sum over counted v of max(beta s(v)^2, eta^2)``.
+    r"""The sum over counted ``v`` of ``max(beta s(v)^2, eta^2)``.
 
     With the targets that still count after an observation, it is what is subtracted in
     the paper's variant "anticipating changes".

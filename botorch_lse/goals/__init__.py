@@ -1,4 +1,4 @@
-r"""Goals: what is to be decided about the rows of a pool."""
+r"""Goals: questions about the rows of a pool."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-r"""What every goal says: sides by intervals, what is open, what a design targets."""
+r"""The interface of goals: sides from intervals, open rows, targets of a design."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Intervals:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    r"""What the next batch is to predict: points, or differences of pairs of points.
+    r"""The targets that the next batch is to predict: points, or pairs of points.
 
     Args:
         rows: ``T`` rows of the posterior.
@@ -73,7 +73,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    r"""One output compared with one level, in each row.
+    r"""A comparison of one output with one level, in each row.
 
     Args:
         output: The number of the output.
@@ -87,12 +87,12 @@ class Comparison:
     matters: Tensor | None = None
 
     def level_at(self, rows: Tensor) -> float | Tensor:
-        r"""The level, or those of some rows."""
+        r"""The level, or the levels of some rows."""
         return self.level[rows] if isinstance(self.level, Tensor) else self.level
 
 
 class Goal(ABC):
-    r"""What is to be decided about the items, and how intervals decide it.
+    r"""A question about the items, and how intervals decide it.
 
     The ``epsilon`` of each goal is the accuracy up to which its answer must be right,
     in the units of ``y``.
@@ -109,42 +109,42 @@ class Goal(ABC):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``."""
+        r"""The directions of a Pareto set (whether more is better), else ``None``."""
         return None
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers a measurement must give for this goal."""
+        r"""The number of values a measurement must give for this goal."""
         return 1 if self.directions is None else len(self.directions)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        r"""The names of the outputs where the goal knows them; else nothing."""
+        r"""The names of the outputs where the goal knows them, else empty."""
         return ()
 
     @property
     def n_comparisons(self) -> int:
-        r"""How many pairs of an output and a level a side hangs on; 0 without level."""
+        r"""The number of (output, level) pairs a side depends on; 0 without a level."""
         return 1 if self.directions is None else 0
 
     @property
     def has_one_level(self) -> bool:
-        r"""Whether one number says of each value of a row on which side it is."""
+        r"""Whether a single number tells on which side a row's value is."""
         return self.directions is None
 
     @property
     def is_alike_in_all_rows(self) -> bool:
-        r"""Whether a value has the same side in each row: levels do not hang on it."""
+        r"""Whether a value has the same side in each row (no level depends on it)."""
         return True
 
     def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
-        r"""Complain where the goal is about another number of items."""
+        r"""Complain if the goal is about another number of items."""
 
     without_pairs: ClassVar[str] = ""
     """What answers the same without pairs of items, where the goal keeps pairs."""
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes that the goal needs for pairs of items; 0 if it keeps nothing."""
+        r"""The bytes that the goal needs for pairs of items; 0 if it stores none."""
         return 0
 
     @property
@@ -158,7 +158,7 @@ class Goal(ABC):
         return Sides.start(n_items)
 
     def before_data(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides before any data if the prior must not decide anything.
+        r"""The sides before any data where the prior must not decide anything.
 
         A goal may fill in estimates by the prior here.
         """
@@ -182,7 +182,7 @@ class Goal(ABC):
         return torch.zeros_like(sides.candidates)
 
     def question(self, names: Sequence[str]) -> str:
-        r"""What is asked, in words for a title; empty where the goal has none.
+        r"""The question in words for a title; empty where the goal has none.
 
         Args:
             names: Of the outputs.
@@ -199,7 +199,7 @@ class Goal(ABC):
         raise NotImplementedError  # of several outputs, which rules know
 
     def level_of(self, values: Tensor) -> float | None:
-        r"""The level with which measured values are compared; ``None`` without one.
+        r"""The level to compare measured values with; ``None`` without one.
 
         Args:
             values: The mean of each measured row, units of ``y``.
@@ -207,7 +207,7 @@ class Goal(ABC):
         return None
 
     def comparisons(self, seen: Intervals) -> tuple[Comparison, ...]:
-        r"""The outputs and levels on which sides hang; none where there is no level.
+        r"""The outputs and levels that decide sides; empty without a level.
 
         Args:
             seen: What is believed.
@@ -230,7 +230,7 @@ class Goal(ABC):
         return torch.special.ndtr(-distance / sigma)
 
     def cells_at(self, rows: Tensor) -> Cells:
-        r"""For a region the answer in each cell of its levels, at some rows."""
+        r"""The answer in each cell of a region's levels, at some rows."""
         raise NotImplementedError  # where comparisons have one level
 
     def found_sides(
@@ -252,7 +252,7 @@ class Goal(ABC):
         return explicit_sides(means[0] - errors[0], means[0] + errors[0], level, 0.0)
 
     def levels_near(self, output: int, values: Tensor) -> list[float]:
-        r"""The levels of an output that a learnt model must hold for plausible.
+        r"""The levels of an output that a fitted model must hold plausible.
 
         Args:
             output: Its number.
@@ -275,7 +275,7 @@ class Goal(ABC):
         return (lower >= level) | (upper <= level)
 
     def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
-        r"""``T`` bools: what would be open if some intervals said nothing.
+        r"""``T`` bools: items that would be open if some intervals said nothing.
 
         Args:
             seen: What is believed.
@@ -284,7 +284,7 @@ class Goal(ABC):
         return unsure[0]
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer as a record.
+        r"""The answer as a ``Classification``.
 
         Args:
             sides: The side of each item.
@@ -302,11 +302,11 @@ class Goal(ABC):
 
     @property
     def tolerance(self) -> float:
-        r"""How far the end of an interval may reach over the level and still decide."""
+        r"""The distance that an interval may reach over the level and still decide."""
         return self.epsilon
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""``T`` signed distances of the means from what would decide the other way.
+        r"""``T`` signed distances of the means from a change of side.
 
         An item is decided once the half width of its interval is at most this distance
         plus ``tolerance``.
@@ -318,7 +318,7 @@ class Goal(ABC):
         raise NotImplementedError  # of several outputs, which forecasts know
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
-        r"""What a designed batch is to predict: the items in question.
+        r"""The items in question, as targets of a designed batch.
 
         Args:
             sides: What is decided.
@@ -327,7 +327,7 @@ class Goal(ABC):
         return Targets(rows[sides.candidates])
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
-        r"""``targets``, weighted by one over the squared gaps that are expected."""
+        r"""The ``targets``, weighted by one over the squared expected gaps."""
         targets = self.targets(sides, seen.rows)
         distances = self.distances(seen.regions.mean, seen.points)[sides.candidates]
         variance = seen.posterior.variance[targets.rows]
@@ -335,15 +335,15 @@ class Goal(ABC):
         return replace(targets, weights=1 / gaps)
 
     def n_claims(self, n_items: int) -> int:
-        r"""How many intervals must hold together in each round."""
+        r"""The number of intervals that must hold together in each round."""
         return n_items
 
     def judge(self) -> Judge | None:
-        r"""How values are compared with sides, but for one level: none."""
+        r"""The judge of measured values; ``None`` for one level."""
         return None
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""``C x T`` bools: which items would stay undecided after a measurement.
+        r"""``C x T`` bools: items that would stay undecided after a measurement.
 
         Args:
             mean: ``T`` means, assumed to stay as they are.
@@ -352,7 +352,7 @@ class Goal(ABC):
         raise NotImplementedError  # `check` asks `can_anticipate` first
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""``N`` cheap scores: a rule with ``prefilter`` examines only the best rows.
+        r"""``N`` cheap scores, by which ``prefilter`` keeps only the best rows.
 
         Source:
             Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.

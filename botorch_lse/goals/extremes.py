@@ -30,7 +30,7 @@ PAIR_ARRAYS = 6
 
 @dataclass(frozen=True)
 class _ShareOfMax(Goal):
-    r"""``above = {x : f(x) > omega max f}``.
+    r"""Base class of ``above = {x : f(x) > omega max f}``.
 
     Args:
         omega: In (0, 1).
@@ -60,19 +60,15 @@ class _ShareOfMax(Goal):
         return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
 
     def question(self, names: Sequence[str]) -> str:
-        r"""The output and the share."""
         return f"{names[0]} above {written(self.omega)} of its maximum"
 
     def level(self, mean: Tensor) -> float:
-        r"""``omega`` times the largest posterior mean."""
         return self.omega * float(mean.max())
 
     def level_of(self, values: Tensor) -> float:
-        r"""``omega`` times the largest value."""
         return self.omega * float(values.max())
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""The distances of the means from ``omega`` times the largest mean."""
         return mean - self.level(mean)
 
     def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
@@ -82,7 +78,7 @@ class _ShareOfMax(Goal):
 
 @dataclass(frozen=True)
 class ShareOfMax(_ShareOfMax):
-    r"""``above = {x : f(x) > omega max f}``, decided by bounds of the level.
+    r"""The question ``above = {x : f(x) > omega max f}``, by bounds of the level.
 
     The regions give an upper (optimistic) and a lower (pessimistic) bound of ``omega
     max f``; an item above the one is above, below the other it is below.
@@ -133,7 +129,7 @@ class PairSides(Sides):
 
 @dataclass(frozen=True)
 class ShareOfMaxByPairs(_ShareOfMax):
-    r"""``above = {x : f(x) > omega max f}``, decided by comparing pairs of items.
+    r"""The question ``above = {x : f(x) > omega max f}``, by comparing pairs.
 
     Each pair ``(x, x')`` has an interval of ``f(x) - omega f(x')``.
 
@@ -154,7 +150,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
     without_pairs: ClassVar[str] = "`ImplicitLSEStrategy` keeps no pairs"
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes of one float64 per ordered pair: its variance."""
+        r"""The bytes of one float64 variance per ordered pair."""
         return 8 * n_items**2
 
     def start(self, n_items: int) -> PairSides:
@@ -188,7 +184,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
         return replace(found, rows=rows[found.rows])
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
-        r"""The open pairs, weighted by one over the squared gaps that are expected."""
+        r"""The open pairs, weighted by one over the squared expected gaps."""
         targets, omega = self.targets(sides, seen.rows), self.omega
         rows, posterior = targets.rows, seen.posterior
         mean, variance = posterior.mean[rows], posterior.variance[rows]
@@ -204,7 +200,7 @@ class ShareOfMaxByPairs(_ShareOfMax):
         return Targets(rows, weights, omega)
 
     def n_claims(self, n_items: int) -> int:
-        r"""One interval for each ordered pair."""
+        r"""The number of ordered pairs, each with an interval."""
         return n_items**2
 
 
@@ -215,7 +211,7 @@ def _pairs_of(sides: Sides) -> Tensor:
 
 
 def pair_targets(pairs: Tensor, omega: float) -> Targets:
-    r"""The open pairs as targets, on the rows that occur in some open pair."""
+    r"""The open pairs as targets, on the rows that occur in them."""
     rows = (pairs.any(dim=0) | pairs.any(dim=1)).nonzero().view(-1)
     inner = pairs[rows][:, rows]
     return Targets(rows, None if bool(inner.all()) else inner.double(), omega)
@@ -259,7 +255,7 @@ def eliminate_pairs(
 
 @dataclass(frozen=True)
 class _Maximiser(Goal):
-    r"""Find ``argmax f``: "above" is the accepted item, "below" what is ruled out.
+    r"""Base class of the search for ``argmax f``: above is accepted, below excluded.
 
     Args:
         epsilon: An item is accepted once every other one is at most this much better.
@@ -270,7 +266,6 @@ class _Maximiser(Goal):
     can_anticipate: ClassVar[bool] = True
 
     def question(self, names: Sequence[str]) -> str:
-        r"""Where the output is largest."""
         return f"where {names[0]} is largest"
 
     def __post_init__(self) -> None:
@@ -291,12 +286,11 @@ class _Maximiser(Goal):
         return accepted | (ruled_out & (regions.lower > others))
 
     def level(self, mean: Tensor) -> float:
-        r"""The largest posterior mean."""
         return float(mean.max())
 
     @property
     def tolerance(self) -> float:
-        r"""Half of the accuracy, which two intervals share when they are compared."""
+        r"""Half of the accuracy, since two intervals are compared and share it."""
         return self.epsilon / 2
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
@@ -309,7 +303,7 @@ class _Maximiser(Goal):
         return torch.where(copies, mean - rival, mean - mean[best]) / 2
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""Items that may still be the maximiser.
+        r"""The items that may still be the maximiser.
 
         Source:
             Bogunovic et al. (2016), Eq. (5).
@@ -323,7 +317,7 @@ class _Maximiser(Goal):
 
 @dataclass(frozen=True)
 class Maximiser(_Maximiser):
-    r"""Find ``argmax f`` by the confidence regions of the items.
+    r"""The maximiser of ``f``, by the confidence regions of the items.
 
     Args:
         epsilon: The accuracy.
@@ -361,7 +355,7 @@ class Maximiser(_Maximiser):
 
 @dataclass(frozen=True)
 class MaximiserByPairs(_Maximiser):
-    r"""Find ``argmax f`` by the intervals of the differences between items.
+    r"""The maximiser of ``f``, by intervals of the differences between items.
 
     Args:
         epsilon: The accuracy.
@@ -374,11 +368,11 @@ class MaximiserByPairs(_Maximiser):
     without_pairs: ClassVar[str] = "`TruVaRStrategy` without a level keeps no pairs"
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes of the arrays over all pairs that exist at the same time."""
+        r"""The bytes of the arrays over all pairs that exist at the same time."""
         return PAIR_ARRAYS * 8 * n_items**2
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides after items are excluded if another one is certainly better."""
+        r"""The sides after excluding items that another one certainly exceeds."""
         items = sides.candidates.nonzero().view(-1)
         rows = seen.rows[items]
         variance = seen.posterior.variance_between(rows, rows)
@@ -395,7 +389,7 @@ class MaximiserByPairs(_Maximiser):
         return Targets(rows[sides.candidates], None, 1.0)
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
-        r"""The differences from the item of the best estimate, by squared gaps.
+        r"""The differences from the best item by its estimate, by squared gaps.
 
         The others are excluded by comparing them with that item.
         """
@@ -411,7 +405,7 @@ class MaximiserByPairs(_Maximiser):
         return replace(targets, weights=weights)
 
     def n_claims(self, n_items: int) -> int:
-        r"""One interval for each ordered pair."""
+        r"""The number of ordered pairs, each with an interval."""
         return n_items**2
 
 

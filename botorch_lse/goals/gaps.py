@@ -1,4 +1,4 @@
-r"""Gaps: distances from the level that an interval must be narrower than."""
+r"""Gaps: the distances from the level that intervals must be narrower than."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ deviations: 8 % of the rows are nearer."""
 
 
 def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:
-    r"""Signed gaps to expect, none of them closer to 0 than ``NEAREST`` deviations.
+    r"""Expected signed gaps, none closer to 0 than ``NEAREST`` deviations.
 
     An estimate that lies on the level by chance would else need endless measurements.
 
@@ -29,7 +29,7 @@ def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:
 
 
 def squared_gaps(difference: Tensor, variance: Tensor, epsilon: float) -> Tensor:
-    r"""The squared gaps to expect of estimates.
+    r"""The expected squared gaps of estimates.
 
     Args:
         difference: Estimates less the level, units of ``y``.

@@ -20,7 +20,7 @@ value that noise alone carried over is no evidence of the other side."""
 
 @dataclass(frozen=True)
 class OneSided:
-    r"""That all measured rows lie on one side of the level, noise considered.
+    r"""A record that all measured rows lie on one side of the level.
 
     Args:
         side: ``"above"`` or ``"below"``.

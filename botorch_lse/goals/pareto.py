@@ -1,4 +1,4 @@
-r"""Pareto sets: which rows no other row exceeds in every output."""
+r"""Pareto sets: the rows that no other row exceeds in every output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ thirty: of few rows the products cost as much as of these."""
 
 @dataclass(frozen=True, eq=False)
 class ParetoEstimate:
-    r"""Estimates of every row: its outputs, and its margin.
+    r"""The estimates of every row: its outputs and its margin.
 
     A decided row keeps the margin of the last round in which it was open.
 
@@ -76,7 +76,7 @@ class ParetoEstimate:
 
 
 def checked_directions(maximize: object) -> tuple[bool, ...]:
-    r"""For each output, whether more is better.
+    r"""The checked directions: for each output, whether more is better.
 
     Raises:
         ValueError: If it is not one bool per output.
@@ -92,7 +92,7 @@ def checked_directions(maximize: object) -> tuple[bool, ...]:
 
 
 def signs_of(maximize: Sequence[bool]) -> Tensor:
-    r"""For each output 1 or -1, such that ``signs * y`` is to be maximised: ``m``."""
+    r"""``m`` signs, 1 or -1, such that ``signs * y`` is to be maximised."""
     return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
 
 
@@ -128,7 +128,7 @@ def pareto_answer(
     pool: Pool,
     contradicted: Tensor | None = None,
 ) -> Classification:
-    r"""The answer.
+    r"""The answer about a Pareto set.
 
     Args:
         side: ``N`` codes.
@@ -209,7 +209,7 @@ def judge(
     budget: int,
     points: Tensor,
 ) -> Judgement:
-    r"""Judge rows against rivals; a row is no rival of itself or of an equal one.
+    r"""The judgement of rows against rivals; a row never rivals itself or an equal one.
 
     Args:
         rows: ``R`` rows.
@@ -263,7 +263,7 @@ def _judged(
 
 @dataclass(frozen=True, eq=False)
 class ParetoSides(Sides):
-    r"""Which rows are accepted, rejected, open.
+    r"""The accepted, rejected and open rows of a Pareto set.
 
     Args:
         active: ``N`` bools: open rows, and accepted ones that may still decide these.
@@ -292,7 +292,7 @@ class ParetoSides(Sides):
         )
 
     def sorted_out(self, found: Judgement) -> ParetoSides:
-        r"""The sides after the open rows were compared with all that are not rejected.
+        r"""The sides after open rows are compared with all rows that are not rejected.
 
         Rows certainly exceeded are rejected first and are then no rivals any more:
         whatever they exceed, the row that exceeds them does too.
@@ -337,7 +337,7 @@ def with_margins(
 
 @dataclass(frozen=True)
 class ParetoSet(Goal):
-    r"""Which rows are Pareto optimal: above is accepted, below rejected.
+    r"""The Pareto optimal rows: above is accepted, below rejected.
 
     Args:
         maximize: For each output, whether more is better.
@@ -357,22 +357,22 @@ class ParetoSet(Goal):
     without_pairs: ClassVar[str] = "`GEGELinearStrategy`, on features, keeps no pairs"
 
     def question(self, names: Sequence[str]) -> str:
-        r"""What is better in each output."""
+        r"""The question, with what is better in each output."""
         wanted = zip(self.maximize, names, strict=True)
         return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""For each output, whether more is better."""
+        r"""The directions: for each output, whether more is better."""
         return self.maximize
 
     def bytes_for(self, n_items: int) -> int:
-        r"""Bytes of one bool per pair of items, and to compare one with all others."""
+        r"""The bytes of one bool per pair, and of one item compared with all others."""
         return n_items**2 + 8 * _COPIES * len(self.maximize) * n_items
 
     @property
     def signs(self) -> Tensor:
-        r"""For each output 1 or -1, such that ``signs * y`` is to be maximised."""
+        r"""``m`` signs, 1 or -1, such that ``signs * y`` is to be maximised."""
         return signs_of(self.maximize)
 
     @property
@@ -398,11 +398,11 @@ class ParetoSet(Goal):
         )
 
     def judge(self) -> Judge:
-        r"""By the rows that were accepted."""
+        r"""The judge that compares values with the accepted rows."""
         return ParetoJudge(self.signs, self.tolerances)
 
     def before_data(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The margins of the prior, by which nothing is decided."""
+        r"""The margins of the prior, which decide nothing."""
         found = self.update(sides, seen)
         return found.reopened(torch.ones_like(found.candidates))
 
@@ -428,7 +428,7 @@ class ParetoSet(Goal):
 
 
 def pareto_sides(sides: Sides) -> ParetoSides:
-    r"""The sides that a goal for several outputs made.
+    r"""The sides, checked to be those of a goal for several outputs.
 
     Raises:
         ValueError: If another goal made them.
@@ -442,7 +442,7 @@ def pareto_sides(sides: Sides) -> ParetoSides:
 
 
 def with_outputs(sides: Sides, seen: Intervals) -> ParetoSides:
-    r"""The same sides, with the outputs' current regions in the estimate."""
+    r"""The sides with the outputs' current regions in the estimate."""
     found = pareto_sides(sides)
     columns = {
         name: torch.stack([getattr(r, name) for r in seen.all_regions], dim=-1)
@@ -478,7 +478,7 @@ class ParetoByDifferences(ParetoSet):
         )
 
     def n_claims(self, n_items: int) -> int:
-        r"""Outputs times rows and unordered pairs of rows."""
+        r"""The number of outputs times rows and unordered pairs of rows."""
         return len(self.maximize) * n_items * (n_items + 1) // 2
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:

@@ -37,7 +37,7 @@ MOST_CELLS = 1024
 
 
 class Region(Goal):
-    r"""In which rows a question has the answer yes that comparisons with levels decide.
+    r"""A yes-or-no question about rows that comparisons with levels decide.
 
     ``Above(40) & Below(0.4, output=1)`` is where the first output is above 40 and the
     second at most 0.4; ``|`` is "or", ``~`` is "not". "Above" means in the region,
@@ -66,19 +66,19 @@ class Region(Goal):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the region, in words."""
+        r"""The meaning of being in the region, in words."""
         return "in the region"
 
     def __and__(self, other: Region) -> And:
-        r"""Where both are so."""
+        r"""The region where both hold."""
         return And(_operands(self, other, And, "&"))
 
     def __or__(self, other: Region) -> Or:
-        r"""Where at least one is so."""
+        r"""The region where at least one holds."""
         return Or(_operands(self, other, Or, "|"))
 
     def __invert__(self) -> Not:
-        r"""Where it is not so."""
+        r"""The region where this one does not hold."""
         return Not(self)
 
     def __bool__(self) -> bool:
@@ -109,13 +109,13 @@ class Region(Goal):
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        r"""The names of the outputs, in the order in which they occur; else nothing."""
+        r"""The names of the outputs, in the order in which they occur, or empty."""
         given = [leaf.output for leaf in self.leaves]
         return tuple(dict.fromkeys(o for o in given if isinstance(o, str)))
 
     @cached_property
     def n_outputs(self) -> int:
-        r"""The number of outputs: of their names, or one more than the last number."""
+        r"""The number of outputs: of names, or one more than the last number."""
         if self.outputs:
             return len(self.outputs)
         return 1 + max(self._number_of(leaf) for leaf in self.leaves)
@@ -127,12 +127,12 @@ class Region(Goal):
 
     @property
     def n_comparisons(self) -> int:
-        r"""How many pairs of an output and a level a side hangs on."""
+        r"""The number of (output, level) pairs a side depends on."""
         return sum(len(part) for part in self._levels)
 
     @property
     def has_one_level(self) -> bool:
-        r"""Whether one number says of each value of a row on which side it is."""
+        r"""Whether a single number tells on which side a row's value is."""
         return self.stated_level is not None
 
     @property
@@ -152,7 +152,7 @@ class Region(Goal):
 
     @cached_property
     def _levels(self) -> tuple[list[Above], ...]:
-        r"""For each output its comparisons, each level once."""
+        r"""The comparisons of each output, each level once."""
         found: tuple[dict[Any, Above], ...] = tuple({} for _ in range(self.n_outputs))
         for leaf in self.leaves:
             found[self._number_of(leaf)].setdefault(leaf.threshold, leaf)
@@ -168,7 +168,7 @@ class Region(Goal):
 
     @cached_property
     def cells(self) -> Cells:
-        r"""The answer in each cell."""
+        r"""The cells between the levels, with the answer in each."""
         outputs = self._levels
 
         def class_of(signs: list[list[Tensor]]) -> Tensor:
@@ -193,7 +193,7 @@ class Region(Goal):
         return Cells.of(levels, class_of, self.n_classes)
 
     def check(self, n_items: int) -> None:
-        r"""Complain about a region that has too many cells, or levels of other rows.
+        r"""Complain about a region with too many cells, or with levels of other rows.
 
         Raises:
             ValueError: If it is so, outputs have names and numbers, or one output has
@@ -246,11 +246,11 @@ class Region(Goal):
         return f"{together}all decided rows are right{up_to}"
 
     def n_claims(self, n_items: int) -> int:
-        r"""One interval for each item and output."""
+        r"""The number of intervals: one for each item and output."""
         return self.n_outputs * n_items
 
     def judge(self) -> Judge:
-        r"""By the classes of the values."""
+        r"""The judge that compares the classes of values."""
         return RegionJudge(self)
 
     def allowed(
@@ -313,7 +313,7 @@ class Region(Goal):
         return found.expand(len(lower[0]))
 
     def codes(self, classes: Tensor) -> Tensor:
-        r"""The codes of sides of classes."""
+        r"""The side codes of classes."""
         above = classes == self.n_classes - 1
         below = (classes != UNKNOWN) & ~above
         return above.to(torch.int8) - below.to(torch.int8)
@@ -327,7 +327,7 @@ class Region(Goal):
         return ClassSides(found.side, found.candidates, classes=unknown)
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides after items that are undecided are judged by the cells left."""
+        r"""The sides after undecided items are judged by the cells left."""
         ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
         now = self.cells.agreed(self.allowed(*ends))
         is_open = sides.side == UNDECIDED
@@ -371,7 +371,7 @@ class Region(Goal):
     def moments(
         self, posteriors: Sequence[PoolPosterior], rows: Tensor
     ) -> tuple[list[Tensor], list[Tensor]]:
-        r"""Means and deviations of some rows, for each output."""
+        r"""Means and standard deviations of some rows, for each output."""
         return [p.mean[rows] for p in posteriors], [p.sigma[rows] for p in posteriors]
 
     def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
@@ -405,7 +405,7 @@ class Region(Goal):
         return self.codes(cells.agreed(cells.allowed(above, below)))
 
     def levels_near(self, output: int, values: Tensor) -> list[float]:
-        r"""Of each level of the output the value that is nearest to the data."""
+        r"""The value of each level of the output that is nearest to the data."""
         centre = float(values.mean())
         found = []
         for leaf in self._levels[output]:
@@ -420,7 +420,7 @@ class Region(Goal):
         return out.any(dim=-1)
 
     def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
-        r"""``T`` bools: what would be open if some intervals said nothing."""
+        r"""``T`` bools: items that would be open if some intervals said nothing."""
         pairs = list(zip(seen.all_regions, unsure, strict=True))
         lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
         upper = [r.upper.masked_fill(out, torch.inf) for r, out in pairs]
@@ -430,7 +430,7 @@ class Region(Goal):
     # --- the answer -------------------------------------------------------------------
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer; of several outputs ``mean`` and its bounds are margins.
+        r"""The answer; for several outputs ``mean`` and its bounds are margins.
 
         A margin is how far a row is from where it would have another answer, in units
         of each output's prior deviation, negative outside of the region.
@@ -447,7 +447,7 @@ class Region(Goal):
         claim: str,
         correlation: Tensor | None = None,
     ) -> Classification:
-        r"""The answer as a record.
+        r"""The answer as a ``Classification``.
 
         Args:
             sides: Of the items.
@@ -549,7 +549,7 @@ def _operands(
 
 
 def _only_two(parts: Sequence[Any]) -> None:
-    r"""Complain unless all parts are questions with the answers yes and no."""
+    r"""Complain unless all parts are yes-or-no questions."""
     for part in parts:
         if not isinstance(part, Region) or part.n_classes != 2:
             raise ValueError(
@@ -560,7 +560,7 @@ def _only_two(parts: Sequence[Any]) -> None:
 
 @dataclass(frozen=True)
 class Above(Region):
-    r"""``above = {x : f(x) > threshold}``; decided rows stay as they are.
+    r"""The region ``{x : f(x) > threshold}``; decided rows stay decided.
 
     Args:
         threshold: The level, units of the output; a number, or one for each row of the
@@ -591,7 +591,7 @@ class Above(Region):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the region, in words."""
+        r"""The meaning of being in the region, in words."""
         return "above"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
@@ -599,7 +599,7 @@ class Above(Region):
         return f"{name_of(self)} above {_level_in_words(self.threshold)}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether it is above."""
+        r"""Whether the value is above."""
         return is_above[self]
 
     @cached_property
@@ -614,7 +614,7 @@ class Above(Region):
 
     @property
     def stated_level(self) -> float | None:
-        r"""The threshold, which is known beforehand, where it is one of one output."""
+        r"""The threshold, if it is a single number of one output."""
         if isinstance(self.threshold, tuple) or self.n_outputs > 1:
             return None
         return self.threshold
@@ -628,7 +628,7 @@ class Above(Region):
         return self.stated_level
 
     def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""Items whose interval contains the level.
+        r"""The items whose interval contains the level.
 
         Source:
             Bogunovic et al. (2016), Eq. (6).
@@ -650,7 +650,6 @@ def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
 
 
 def _one_level(goal: Above) -> float:
-    r"""The level, where it is one number."""
     if (level := goal.stated_level) is None:
         raise UnsupportedError(
             "Expected a `goal` with one level for all rows of one output. A rule that "
@@ -661,7 +660,7 @@ def _one_level(goal: Above) -> float:
 
 @dataclass(frozen=True)
 class Below(Region):
-    r"""Where an output is at most the level: what is not ``Above``.
+    r"""The region where an output is at most the level (the complement of ``Above``).
 
     Args:
         threshold: The level; see ``Above``, as for the next ones.
@@ -687,7 +686,7 @@ class Below(Region):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the region, in words."""
+        r"""The meaning of being in the region, in words."""
         return "below"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
@@ -696,13 +695,13 @@ class Below(Region):
         return f"{name_of(self.leaves[0])} at most {level}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether it is not above."""
+        r"""Whether the value is not above."""
         return ~is_above[self.leaves[0]]
 
 
 @dataclass(frozen=True)
 class Between(Region):
-    r"""Where an output is above one level and at most another one.
+    r"""The region where an output is above one level and at most another one.
 
     Args:
         low: The lower level: a number, or one per row.
@@ -742,7 +741,7 @@ class Between(Region):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the region, in words."""
+        r"""The meaning of being in the region, in words."""
         return "between the levels"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
@@ -751,14 +750,14 @@ class Between(Region):
         return f"{name_of(self.leaves[0])} between {low} and {high}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether it is above the one and not above the other."""
+        r"""Whether the value is above the lower level and not above the upper one."""
         low, high = (is_above[leaf] for leaf in self.leaves)
         return low & ~high
 
 
 @dataclass(frozen=True)
 class And(Region):
-    r"""Where all of several regions are: ``a & b``.
+    r"""The intersection of several regions: ``a & b``.
 
     Args:
         parts: At least one region.
@@ -791,7 +790,7 @@ class And(Region):
 
 @dataclass(frozen=True)
 class Or(Region):
-    r"""Where at least one of several regions is: ``a | b``.
+    r"""The union of several regions: ``a | b``.
 
     Args:
         parts: At least one region.
@@ -814,7 +813,7 @@ class Or(Region):
         return " or ".join(_part_in_words(part, name_of) for part in self.parts)
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether a part holds."""
+        r"""Whether at least one part holds."""
         found = self.parts[0].class_of(is_above)
         for part in self.parts[1:]:
             found = found | part.class_of(is_above)
@@ -823,7 +822,7 @@ class Or(Region):
 
 @dataclass(frozen=True)
 class Not(Region):
-    r"""Where a region is not: ``~a``.
+    r"""The complement of a region: ``~a``.
 
     Args:
         part: The region.
@@ -843,12 +842,12 @@ class Not(Region):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the region, in words."""
+        r"""The meaning of being in the region, in words."""
         opposite = {"above": "below", "below": "above"}
         return opposite.get(self.part.meaning, f"not {self.part.meaning}")
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The region, denied."""
+        r"""The region, negated."""
         return f"not ({self.part.in_words(name_of)})"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
@@ -858,7 +857,7 @@ class Not(Region):
 
 @dataclass(frozen=True)
 class Levels(Region):
-    r"""In which of several classes each row is: how many of the levels it is above.
+    r"""The class of each row: the number of levels that its value is above.
 
     The answer has ``classes``, from 0 to the number of levels, and -1 where that is not
     known. "Above" are the rows of the highest class, "below" those of any other one.
@@ -888,7 +887,7 @@ class Levels(Region):
 
     @property
     def n_classes(self) -> int:  # type: ignore[override]
-        r"""One more than there are levels."""
+        r"""The number of classes: one more than there are levels."""
         return len(self.levels) + 1
 
     @cached_property
@@ -898,7 +897,7 @@ class Levels(Region):
 
     @property
     def meaning(self) -> str:
-        r"""What it is to be in the last class, in words."""
+        r"""The meaning of being in the last class, in words."""
         return "above all levels"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
@@ -907,7 +906,7 @@ class Levels(Region):
         return f"{name_of(self.leaves[0])} in classes parted at {levels}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""How many of the levels it is above."""
+        r"""The number of levels that the value is above."""
         found = is_above[self.leaves[0]].long()
         for leaf in self.leaves[1:]:
             found = found + is_above[leaf].long()

@@ -31,7 +31,7 @@ __all__ = ["LevelSetGenerator", "region_of"]
 
 
 class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no types
-    r"""Suggests points that tell where all constraints of a VOCS hold.
+    r"""A generator of points that tell where all constraints of a VOCS hold.
 
     The points are rows of a pool: ``n`` Sobol points of the variables' box, or rows of
     your own. Results may come in any order and number, together or one by one; what is
@@ -111,11 +111,11 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
 
     @property
     def stop_reason(self) -> str | None:
-        r"""Why there is nothing more to suggest; ``None`` as long as there is."""
+        r"""The reason to suggest nothing more; ``None`` while there is something."""
         return self.state.stop_reason
 
     def should_stop(self) -> tuple[bool, str | None]:
-        r"""Whether the run has ended, and why; blop's loops without end ask it."""
+        r"""Whether the run has ended, and why; blop's endless loops ask it."""
         return self.state.is_done, self.state.stop_reason
 
     def to_frame(self) -> pd.DataFrame:
@@ -204,7 +204,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     def _with_old(
         self, points: list[dict[str, Any]], values: list[list[float]]
     ) -> State:
-        r"""The state once points that are no rows of the pool are known as well."""
+        r"""The state that also knows points that are no rows of the pool."""
         if not points:
             return self.state
         y = torch.tensor(values, dtype=torch.float64).squeeze(-1)
@@ -220,7 +220,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         return now
 
     def _row_of(self, result: Mapping[str, Any]) -> int | None:
-        r"""The row of a point; ``None`` for old data that is none."""
+        r"""The row of a point; ``None`` for old data that is at no row."""
         number = _id_of(result)
         if (row := self._out.get(number)) is not None:
             is_whole = {*self.table} <= {*result}
@@ -266,7 +266,7 @@ def region_of(vocs: kinds.VOCS) -> Region:
 
 
 def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
-    r"""Sobol points of the variables; discrete ones take their values in turn."""
+    r"""The Sobol points of the variables; discrete ones take their values in turn."""
     unit = SobolEngine(len(vocs.variables), scramble=True, seed=seed)
     u = unit.draw(n, dtype=torch.float64).numpy()
     columns: dict[str, Sequence[Any]] = {}
@@ -282,7 +282,7 @@ def _points_of(vocs: kinds.VOCS, n: int, seed: int) -> Pool:
 
 
 def _id_of(result: Mapping[str, Any]) -> int:
-    r"""The number of a suggested point; 0 where it has none, in a table nan."""
+    r"""The number of a suggested point; 0 where it has none (nan in a table)."""
     number = result.get("_id")
     return 0 if number is None or number != number else int(number)
 

@@ -31,7 +31,7 @@ ROW = "botorch_lse:row"
 
 
 class LevelSetSampler(BaseSampler):
-    r"""Samples rows of a pool by a strategy, and stops the study when it is done.
+    r"""A sampler of a pool's rows that stops the study when the strategy is done.
 
     Parameters have the names of the pool's columns. The outputs are the values that the
     objective returns, or where the goal names its outputs, user attributes of the trial
@@ -76,7 +76,7 @@ class LevelSetSampler(BaseSampler):
     # --- what is known ----------------------------------------------------------------
 
     def state(self, study: Study) -> State:
-        r"""Where the run stands after all finished trials of a study."""
+        r"""The state of the run after all finished trials of a study."""
         start = self.strategy.init(self.seed), frozenset[int]()
         state, known = self._states.get(study._study_id, start)
         ended = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
@@ -97,7 +97,6 @@ class LevelSetSampler(BaseSampler):
         ended: TrialState,
         values: Sequence[float] | None,
     ) -> State:
-        r"""The state after one more trial has ended."""
         row = self._row_of(trial)
         if row is None or state.is_done:
             return state
@@ -166,13 +165,13 @@ class LevelSetSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        r"""Nothing: parameters are asked for one by one."""
+        r"""An empty space: parameters are asked for one by one."""
         return {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, Any]
     ) -> dict[str, Any]:
-        r"""Nothing: parameters are asked for one by one."""
+        r"""An empty sample: parameters are asked for one by one."""
         return {}
 
     def sample_independent(
@@ -213,7 +212,6 @@ class LevelSetSampler(BaseSampler):
 
 
 def _stop(study: Study) -> None:
-    r"""End ``study.optimize``."""
     # Optuna raises where `study.ask` and `study.tell` are called by hand, and refuses
     # the last result with it: there is no loop to end then.
     with contextlib.suppress(RuntimeError):

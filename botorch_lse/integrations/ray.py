@@ -14,7 +14,7 @@ __all__ = ["RayExecutor"]
 
 
 class RayExecutor(Executor):
-    r"""Calls functions as tasks on Ray's workers.
+    r"""An executor that calls functions as tasks on Ray's workers.
 
     A task is never begun twice (Ray's own default begins one again whose worker died):
     what was measured once would be measured again unseen. If a worker dies, its call
@@ -87,7 +87,7 @@ class _TaskFuture(Future[Any]):
         task.future().add_done_callback(self._take)
 
     def cancel(self) -> bool:
-        r"""Cancel the task; the worker on which it runs is ended, others take over."""
+        r"""Cancel the task; its worker is ended, and others take over."""
         is_cancelled = super().cancel()  # first: Ray may answer at once
         if is_cancelled:
             # A mere interrupt does not reach a call that waits for a device.

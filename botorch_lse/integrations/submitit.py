@@ -21,7 +21,7 @@ _PATIENCE = 600.0
 
 
 class SubmititExecutor(Executor):
-    r"""Calls functions as jobs of a cluster.
+    r"""An executor that calls functions as jobs of a cluster.
 
     Each call is a job of its own. Its result is noticed within ``poll`` seconds after
     submitit knows of it, which on Slurm takes up to a minute. A job that fails or is
@@ -79,7 +79,7 @@ class SubmititExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        r"""End.
+        r"""Wait for the jobs that are left, or cancel them.
 
         Args:
             wait: Whether to wait for the jobs that are left.
@@ -94,7 +94,6 @@ class SubmititExecutor(Executor):
             await_all([future for future in jobs if not future.cancelled()])
 
     def _watch(self) -> None:
-        r"""Look at the jobs until there are none."""
         failing = dict[Future[Any], float]()
         while True:
             for future, job in list(self._jobs.items()):
@@ -133,7 +132,6 @@ class _JobFuture(Future[Any]):
         self._job = job
 
     def cancel(self) -> bool:
-        r"""Cancel the job, whether it waits or runs."""
         if not self.done():
             self._job.cancel(check=False)
         return super().cancel()

@@ -1,4 +1,4 @@
-r"""Outputs that are correlated: one Gaussian process on points and outputs.
+r"""Correlated outputs: one Gaussian process on points and outputs.
 
 A process on pairs ``(x, j)`` of a point and the number of an output gives each output a
 prior of its own, and covariances between them, so that a value of one output tells of
@@ -124,7 +124,7 @@ class OutputMean(Module):
 
 @dataclass(frozen=True)
 class WithOutput:
-    r"""From points to the kernel's inputs for one output.
+    r"""The map from points to the kernel's inputs for one output.
 
     Args:
         column: Where the number of the output stands.
@@ -139,7 +139,7 @@ class WithOutput:
     transform: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, X: Tensor) -> Tensor:
-        r"""``... x (d + 1)`` inputs at ``... x d`` points."""
+        r"""The ``... x (d + 1)`` inputs at ``... x d`` points."""
         c, task = self.column, torch.full_like(X[..., :1], self.task)
         full = torch.cat((X[..., :c], task, X[..., c:]), dim=-1)
         if self.transform is not None:
@@ -149,7 +149,7 @@ class WithOutput:
 
 
 class TableKernel(Kernel):
-    r"""Covariances of tasks, looked up: GPyTorch's kernel with nothing to learn.
+    r"""A kernel that looks up task covariances: GPyTorch's with nothing to learn.
 
     Its own multiplies by sparse matrices at each call.
 
@@ -174,7 +174,7 @@ class TableKernel(Kernel):
 
 
 def tabulated(kernel: Kernel) -> Kernel:
-    r"""A frozen kernel, with those of the tasks in it looked up in tables."""
+    r"""The frozen kernel, its task covariances looked up in tables."""
     found = frozen(kernel)
     if isinstance(found, IndexKernel):
         return TableKernel(found)
@@ -265,7 +265,7 @@ def _inputs_of(model: Any) -> Tensor:
 
 
 def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None:
-    r"""Complain about a ``forward`` that does more than call mean and kernel."""
+    r"""Complain if ``forward`` does more than call mean and kernel."""
     prior, column = priors[0], model._task_feature
     with torch.no_grad(), warnings.catch_warnings():
         # Of GPyTorch's sparse matrices torch warns, once.
@@ -293,7 +293,6 @@ def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None
 
 
 def _plain(M: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    r"""``M`` factors and shifts that change nothing."""
     return torch.ones(M).to(like), torch.zeros(M).to(like)
 
 
@@ -313,7 +312,7 @@ def rescaled(priors: Sequence[GPPrior], factors: Sequence[float]) -> list[GPPrio
 
 @dataclass(frozen=True)
 class CorrelatedModel:
-    r"""What learns a process of correlated outputs.
+    r"""The model of a process of correlated outputs, which is fitted to data.
 
     Args:
         factory: From ``(X, y, yvar)`` to a fitted ``MultiTaskGP``, the last column of
@@ -353,7 +352,7 @@ class CorrelatedModel:
 def in_long_form(
     X: Sequence[Tensor], y: Sequence[Tensor], yvar: Sequence[Tensor] | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    r"""Data with a line for each value, and the number of its output as last column.
+    r"""The data with one line per value, the number of its output as last column.
 
     Args:
         X: For each output ``n_j x d`` points.
@@ -392,7 +391,7 @@ def start(
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    r"""Each output at some rows, output by output: ``p`` points.
+    r"""The outputs at some rows, output by output: ``p`` points.
 
     Args:
         F: ``p x d'`` features.
@@ -416,7 +415,7 @@ class _Points:
         return cls(F, path, scale.to(path), least)
 
     def prior_with(self, posterior: PoolPosterior) -> Callable[[slice], Tensor]:
-        r"""From a slice of the pool to prior covariances with an output there."""
+        r"""The map from a slice of the pool to prior covariances with an output."""
         return lambda rows: posterior.prior.covariance(self.F, posterior.F[rows])
 
     def factor(self, prior: GPPrior, noise_var: Tensor) -> Tensor:
@@ -476,7 +475,7 @@ def surprises(
     y: Sequence[Tensor],
     noise_var: Sequence[Tensor],
 ) -> tuple[Tensor, ...]:
-    r"""For each output the standardised residuals from what was predicted.
+    r"""The standardised residuals from the predictions, for each output.
 
     Each value is predicted from all before it, also from those of the batch, and of the
     outputs before its own. For the arguments see ``observed``.
@@ -506,7 +505,7 @@ def expected(
 
 
 def own_data(posterior: PoolPosterior) -> Tensor:
-    r"""Which of ``n`` observations of correlated outputs are of this one: bools."""
+    r"""``n`` bools: the observations of correlated outputs that are of this output."""
     assert posterior.data is not None  # it is one of several
     column = posterior.prior.covar_module.column
     return posterior.data[:, column] == posterior.F[0, column]
@@ -547,7 +546,7 @@ def correlation_at(posteriors: Posteriors, rows: Tensor) -> Tensor | None:
 def gains(
     posteriors: Posteriors, rows: Tensor, targets: Tensor, noise: Sequence[Tensor]
 ) -> Iterator[tuple[slice, list[Tensor]]]:
-    r"""What a measurement of all outputs takes off the variances of each.
+    r"""The decrease of each output's variances by a measurement of all outputs.
 
     Args:
         posteriors: One per output; they expect the rows planned already.
@@ -585,7 +584,7 @@ def gains(
 def gains_of_one(
     posteriors: Posteriors, output: int, rows: Tensor, targets: Tensor, noise: Tensor
 ) -> Iterator[tuple[slice, list[Tensor]]]:
-    r"""What a measurement of one output takes off the variances of each.
+    r"""The decrease of each output's variances by a measurement of one output.
 
     Args:
         posteriors: One per output; they expect the rows planned already.
@@ -613,7 +612,7 @@ def gains_of_one(
 def covariance_between(
     one: PoolPosterior, rows: Tensor, other: PoolPosterior, columns: Tensor
 ) -> Tensor:
-    r"""``r x c`` posterior covariances of an output at rows with another one."""
+    r"""The ``r x c`` posterior covariances of an output at rows with another one."""
     with torch.no_grad():
         prior = one.prior.covariance(one.F[rows], other.F[columns])
         return prior - one.path_at(rows) @ other.path_at(columns).mT

@@ -1,4 +1,4 @@
-r"""What the data allow the noise to be, and a model that covers all of it.
+r"""The noise that the data allow, and a model that covers all of it.
 
 Where no row was measured twice, a function that varies fast and is measured exactly may
 explain the values as well as a smooth one with much noise. Their likelihoods are then
@@ -56,7 +56,7 @@ AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
 
 def fitted(model: AnyGP) -> tuple[float, AnyGP]:
-    r"""A model fitted from its present values, and the logarithm of what it attains.
+    r"""A model fitted from its present values, and the log density it attains.
 
     Few values may leave the likelihood of a kernel without priors unbounded, so that no
     attempt ends. The model then stays as it was, with a warning, and attains ``-inf``.
@@ -90,7 +90,7 @@ def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
 
 
 def varied(model: AnyGP) -> AnyGP:
-    r"""A fitted model, its scale raised where the fit has made nothing of it.
+    r"""A fitted model, its scale raised where the fit has collapsed it.
 
     Of values that vary little more than their noise a constant is the likeliest
     explanation, and a kernel whose scale has no prior becomes 0: the model would be
@@ -167,7 +167,6 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
 
 
 def _scaled(kernel: Kernel, factor: float) -> ScaleKernel:
-    r"""A kernel with its variance times a factor."""
     found: ScaleKernel = ScaleKernel(kernel).double()
     found.outputscale = torch.tensor(factor, dtype=torch.float64)
     return found
@@ -182,7 +181,6 @@ def _noises(model: Any) -> Tensor:
 
 
 def _fitted_with(model: AnyGP, noise: float) -> AnyGP | None:
-    r"""A model fitted with a given noise; ``None`` where that fails."""
     likelihood = model.likelihood
     wanted = min(noise, float(_noises(model)[-1]))
     likelihood.noise = torch.full_like(likelihood.noise, wanted)
@@ -219,7 +217,7 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 def _log_likelihood(model: Any, value: float) -> float:
-    r"""What ``profile`` would say at the model's own noise.
+    r"""The log likelihood of ``profile`` at the model's own noise.
 
     Args:
         model: Fitted.
@@ -230,6 +228,6 @@ def _log_likelihood(model: Any, value: float) -> float:
 
 
 def _log_priors(module: Module | Kernel) -> float:
-    r"""The logarithm of the priors of a module's parameters."""
+    r"""The log priors of a module's parameters."""
     found = module.named_priors()
     return sum(float(p.log_prob(value(of)).sum()) for _, of, p, value, _ in found)

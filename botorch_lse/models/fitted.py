@@ -92,7 +92,7 @@ def fit_mixed_gp(
     bounds: Tensor,
     words: Mapping[int, int],
 ) -> SingleTaskGP:
-    r"""The default model where some inputs are words: the kernel of numbers and words.
+    r"""The default model with words among the inputs: a kernel of numbers and words.
 
     It is BoTorch's ``MixedSingleTaskGP``: one term of the numbers, one of the words and
     one of both, so that a word may shift the function, change its form, or both. In
@@ -148,7 +148,7 @@ def fit_with_inputs(
 
 
 def faster(model: AnyGP) -> AnyGP:
-    r"""A copy of a model that is not fitted yet, with short initial lengthscales."""
+    r"""A copy of an unfitted model with short initial lengthscales."""
     found = deepcopy(model)
     for part in found.covar_module.modules():
         if isinstance(part, RBFKernel):
@@ -157,7 +157,7 @@ def faster(model: AnyGP) -> AnyGP:
 
 
 class TaskKernel(IndexKernel):
-    r"""GPyTorch's ``IndexKernel``, looked up in its table of covariances.
+    r"""GPyTorch's ``IndexKernel``, which looks up its table of covariances.
 
     The original multiplies by sparse matrices, which takes longer and warns.
     """
@@ -272,7 +272,7 @@ class WordCodes(OneHotToNumeric):
     """
 
     def transform(self, X: Tensor) -> Tensor:
-        r"""``... x n x d`` inputs with the number of its level for each word.
+        r"""The ``... x n x d`` inputs, each word replaced by the number of its level.
 
         Raises:
             ValueError: If a row has no level of a word, or several.
@@ -292,7 +292,7 @@ class WordCodes(OneHotToNumeric):
 
 
 def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
-    r"""Numbers scaled to the unit cube, and for each word one column, the level.
+    r"""The transform that scales numbers to the unit cube and codes each word.
 
     Args:
         bounds: ``2 x d``.
@@ -308,7 +308,6 @@ def word_codes(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
 
 
 def _numbers(d: int, words: Mapping[int, int]) -> list[int]:
-    r"""The columns that belong to no word."""
     of_words = {first + j for first, n in words.items() for j in range(n)}
     return [column for column in range(d) if column not in of_words]
 
@@ -374,12 +373,12 @@ def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
 
 
 def n_replicates(X: Tensor) -> int:
-    r"""How many of ``n x d`` points repeat one before them."""
+    r"""The number of ``n x d`` points that repeat an earlier one."""
     return len(X) - len(X.unique(dim=0))
 
 
 def largest_noise(train_X: Tensor, train_Y: Tensor) -> float | None:
-    r"""A bound of the noise variance, from rows that were measured more than once.
+    r"""An upper bound of the noise variance, from rows measured more than once.
 
     Values of different rows alone do not tell noise from a function that varies fast,
     and of the two the likelihood prefers noise where data are few.
@@ -450,7 +449,6 @@ def _between(lower: float, upper: float, initial_value: Tensor) -> Interval:
 
 
 def _double(value: float) -> Tensor:
-    r"""A number as a float64 tensor without dimensions."""
     return torch.tensor(value, dtype=torch.float64)
 
 
@@ -595,7 +593,7 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
 
 
 def noise_at(noise: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
-    r"""Noise variances at ``... x d`` points, checked: ``...``.
+    r"""The checked noise variances at ``... x d`` points: ``...``.
 
     Raises:
         BotorchTensorDimensionError: If there is not one variance per point.

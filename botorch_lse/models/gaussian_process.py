@@ -175,7 +175,7 @@ def factorize(
 
 
 def path_rows(L: Tensor, cross: Tensor) -> Tensor:
-    r"""``V = L^-1 cross``: one row per observation, one column per point.
+    r"""The path rows ``V = L^-1 cross``: one per observation, one column per point.
 
     Args:
         L: ``... x n x n`` lower factor.
@@ -332,7 +332,7 @@ class GPPrior:
         return replace(self, covar_module=frozen(kernel))
 
     def in_scale(self, sigma: float, X: Tensor) -> GPPrior:
-        r"""The same process in another unit, its noise with it.
+        r"""The process in another unit, noise included.
 
         Args:
             sigma: The prior standard deviation wanted at the widest point, units of
@@ -352,7 +352,6 @@ class GPPrior:
         )
 
     def _widest(self, X: Tensor) -> float:
-        r"""The largest standard deviation at some points."""
         if self.batch_shape:
             raise UnsupportedError(
                 "Expected one process, but got an ensemble of "
@@ -362,7 +361,7 @@ class GPPrior:
             return float(self.variance(self.features(X)).max().sqrt())
 
     def given(self, X: Tensor, y: Tensor, noise_var: Tensor) -> GPPrior:
-        r"""The same process once some values are known: again a Gaussian process.
+        r"""The process conditioned on some values: again a Gaussian process.
 
         ``k(x, x') - V(x)' V(x')`` and ``m(x) + V(x)' a`` with ``V(x) = L^-1 k(X, x)``,
         ``a = L^-1 (y - m(X))`` and ``L L' = k(X, X) + noise``.
@@ -392,7 +391,7 @@ class GPPrior:
         )
 
     def errors_ahead(self) -> Tensor:
-        r"""How each given value was predicted from those before it.
+        r"""The prediction errors of given values, each from those before it.
 
         Returns:
             ``3 x n``: predictions and their standard deviations, noise included, in the
@@ -447,7 +446,7 @@ class GPPrior:
         return self.in_units(self.mean_module(F).double())
 
     def in_units(self, standardised: Tensor) -> Tensor:
-        r"""Values ``S x N`` of the standardised process in the units of ``y``."""
+        r"""The values ``S x N`` of the standardised process in the units of ``y``."""
         scale, shift = self.scale.double(), self.shift.double()
         return standardised * scale.unsqueeze(-1) + shift.unsqueeze(-1)
 
@@ -484,7 +483,7 @@ class GPPrior:
 
 
 def _errors_ahead(mean: Tensor, L: Tensor, a: Tensor) -> Tensor:
-    r"""``3 x n``: see ``GPPrior.errors_ahead``.
+    r"""The ``3 x n`` result of ``GPPrior.errors_ahead``.
 
     Args:
         mean: ``n`` prior means.
@@ -531,7 +530,7 @@ class GivenKernel(Kernel):
         self.register_buffer("L", L)
 
     def path(self, x: Tensor) -> Tensor:
-        r"""``L^-1 k(F, x)``: ``n x N`` at ``N`` points."""
+        r"""The ``n x N`` rows ``L^-1 k(F, x)`` at ``N`` points."""
         return path_rows(self.L, covariances(self.base, self.F, x))
 
     def forward(
@@ -564,7 +563,7 @@ class GivenMean(Mean):
 
 
 def noise_between(model: Any, unit: float) -> tuple[float, float] | None:
-    r"""The noise variances between which a model's data do not tell, if it says so.
+    r"""The range of noise variances that a model's data do not exclude, if known.
 
     Args:
         model: See ``explained``, which fits such models.
@@ -621,7 +620,7 @@ def check_parameters(model: Any) -> None:
 
 
 def _refuse_inexact(model: Any) -> None:
-    r"""Complain about a model that is not one exact GP of one output."""
+    r"""Complain unless a model is one exact GP of one output."""
     # Not at the top: they bring SciPy, and whoever has a model has them.
     from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
     from botorch.models.multitask import MultiTaskGP
@@ -668,7 +667,7 @@ def _refuse_inexact(model: Any) -> None:
 
 
 def _refuse_other_forward(model: ExactGP) -> None:
-    r"""Complain about a ``forward`` that does more than call mean and kernel."""
+    r"""Complain if ``forward`` does more than call mean and kernel."""
     # We evaluate mean and kernel by themselves and never call `forward`. A deep kernel,
     # for one, maps the inputs there. Two points suffice to notice that; the tolerances
     # are those of float32 models.
@@ -690,7 +689,7 @@ def _refuse_other_forward(model: ExactGP) -> None:
 def _affine_outcome(
     model: ExactGP, transform: OutcomeTransform | None
 ) -> tuple[Tensor, Tensor]:
-    r"""``scale`` and ``shift`` with ``y = scale * standardised + shift``.
+    r"""The ``scale`` and ``shift`` of ``y = scale * standardised + shift``.
 
     Raises:
         UnsupportedError: If the outcome transform is not ``Standardize``.
@@ -713,7 +712,7 @@ def _affine_outcome(
 
 
 def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
-    r"""``memory_budget`` as a whole number, if one row of an array fits into it.
+    r"""The ``memory_budget`` as a whole number that holds one row of an array.
 
     Args:
         memory_budget: Bytes.
@@ -733,7 +732,7 @@ def checked_budget(memory_budget: Any, per_row: int, what: str) -> int:
 
 
 def keep_memory() -> None:
-    r"""Have the allocator keep memory for temporary arrays, before many are made.
+    r"""Make the allocator keep memory for temporary arrays, before many are made.
 
     Once an array of this size was freed, that of Linux keeps memory for the next one
     rather than give it back to the system, from which it comes slowly, page by page.
@@ -743,7 +742,7 @@ def keep_memory() -> None:
 
 
 def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[slice]:
-    r"""Slices of a pool such that ``per_row`` float64 numbers a row fit the budget.
+    r"""Slices of a pool whose ``per_row`` float64 numbers a row fit the budget.
 
     Args:
         n_rows: Rows of the pool.
@@ -819,7 +818,7 @@ class PosteriorPath:
 
     @property
     def n_rounds(self) -> int:
-        r"""The number of rounds, the prior not counted."""
+        r"""The number of rounds, without the prior."""
         return int(torch.unique_consecutive(self.rounds).numel())
 
     def moments(self, X: Tensor, prefixes: bool = False) -> tuple[Tensor, Tensor]:
@@ -1173,7 +1172,7 @@ class PoolPosterior:
             raise ValueError("Expected no hypothetical rows when observing real ones.")
 
     def surprises(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
-        r"""``q`` standardised residuals of values from what is predicted of them.
+        r"""``q`` standardised residuals of values from their predictions.
 
         Each value is predicted from all before it, also from those of the ``q``. Under
         the model they are independent standard normal numbers.
@@ -1233,7 +1232,7 @@ class PoolPosterior:
         )
 
     def at_rows(self, rows: Tensor) -> PoolPosterior:
-        r"""The posterior at some rows of the pool alone, where no more is observed.
+        r"""The posterior at some rows of the pool alone, for no more observations.
 
         For what is planned on few rows of a large pool.
 
@@ -1279,7 +1278,7 @@ class PoolPosterior:
             )
 
     def expect_all(self, indices: Tensor, noise_var: Tensor) -> PoolPosterior:
-        r"""``expect`` for several rows, in one pass over the pool.
+        r"""The results of ``expect`` for several rows, in one pass over the pool.
 
         Args:
             indices: ``q`` rows of the pool.
@@ -1318,7 +1317,7 @@ class PoolPosterior:
     def variance_against(
         self, j: Tensor, factor: float = 1.0
     ) -> Callable[[Tensor], Tensor]:
-        r"""From ``B`` rows to ``variance_between`` them and ``L`` others.
+        r"""The map from ``B`` rows to ``variance_between`` them and ``L`` others.
 
         For many calls with the same others: what depends on them is computed once.
 
@@ -1368,7 +1367,7 @@ class PoolPosterior:
         return self.against(columns)(rows)
 
     def against(self, columns: Tensor) -> Callable[[Tensor], Tensor]:
-        r"""From ``r`` rows to their ``r x c`` posterior covariances with some columns.
+        r"""The map from ``r`` rows to their ``r x c`` covariances with some columns.
 
         For many calls with the same columns: what depends on them is computed once.
         """
@@ -1435,7 +1434,7 @@ class PoolPosterior:
 
     @property
     def is_correlated(self) -> bool:
-        r"""Whether it is of one of several outputs that tell of each other."""
+        r"""Whether this output is one of several that inform about each other."""
         return self.data is not None
 
     @property
@@ -1444,7 +1443,7 @@ class PoolPosterior:
         return self.prior.mean(self._data).expand(self.a.numel())
 
     def errors_ahead(self) -> Tensor:
-        r"""How each value was predicted from those before it, given ones first.
+        r"""The prediction errors of all values, each from those before it.
 
         Returns:
             ``3 x n``, see ``GPPrior.errors_ahead``; of correlated outputs, the values
@@ -1455,7 +1454,6 @@ class PoolPosterior:
 
     @property
     def _data(self) -> Tensor:
-        r"""``n x d'`` features of the observations."""
         return self.F[self.indices] if self.data is None else self.data
 
     def _with_data(self, rows: Tensor | slice) -> Tensor:
@@ -1470,7 +1468,7 @@ class PoolPosterior:
 
     @property
     def _path(self) -> Tensor:
-        r"""``kept x N``: the path rows that are kept."""
+        r"""The ``kept x N`` path rows that are kept."""
         assert self._rows is not None  # every posterior that is started has them
         return self._rows.data[: self._kept]
 
@@ -1519,7 +1517,7 @@ class PoolPosterior:
             yield rows, block
 
     def _storage_for(self, q: int) -> tuple[int, _Rows]:
-        r"""How many path rows to keep after ``q`` more, and storage with room for them.
+        r"""The number of path rows to keep after ``q`` more, and storage for them.
 
         As many as its share of half of the memory budget holds, and none after one that
         is not kept.

@@ -1,4 +1,4 @@
-r"""Kernels of rows that are not numbers: fingerprints, similarities as a matrix."""
+r"""Kernels of rows that are not numbers: fingerprints, similarity matrices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEGATIVE = 1e-6
 
 
 class GramKernel(Kernel):
-    r"""A covariance that is given as a matrix over the rows of a pool.
+    r"""A kernel given as a covariance matrix over the rows of a pool.
 
     For rows that are no points: graphs, sequences, texts, molecules, whatever a
     similarity is known of. The input of the pool is then the number of the row, from 0.
@@ -167,7 +167,7 @@ class TanimotoKernel(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class LearntKernel:
-    r"""The ``model`` of a strategy: BoTorch's ``SingleTaskGP`` with a kernel of yours.
+    r"""A ``model`` for strategies: BoTorch's ``SingleTaskGP`` with your own kernel.
 
     Hyper-parameters of the kernel, mean and noise are fitted to the data in each round
     (a kernel given as ``model`` itself is fixed, units of ``y``). The kernel takes the
@@ -248,7 +248,7 @@ class LearntKernel:
         return varied(explained([model], n_replicates(train_X)))
 
     def unfitted(self, X: Tensor) -> GPPrior:
-        r"""The process before any data, by which first rows are chosen.
+        r"""The process before any data, which chooses the initial rows.
 
         Args:
             X: ``N x d`` rows; the largest of their variances is made 1.

@@ -1,4 +1,4 @@
-r"""Fits that are remembered, so that a new process need not repeat those of the past.
+r"""A memory of fits, so that a new process need not repeat those of the past.
 
 A fit is a function of the model before it, its data included, and of the random numbers
 from there. What is remembered is found by a hash of both, and of the versions that
@@ -39,12 +39,12 @@ class FitMemory:
         self.learn(known)
 
     def learn(self, known: Any) -> None:
-        r"""Add fits of an earlier process; whatever is none is left out."""
+        r"""Add the fits of an earlier process; entries that are none are left out."""
         if isinstance(known, Mapping):
             self.known |= {str(k): fit for k, fit in known.items() if _is_fit(fit)}
 
     def fits(self, model: ExactGP, fit: Callable[[], float]) -> float:
-        r"""What a fit attains; it is carried out if it is not known.
+        r"""The outcome of a fit, which is carried out if it is not known.
 
         Args:
             model: The model, which has the fitted parameters then.
@@ -80,7 +80,7 @@ def remembering(memory: FitMemory) -> Iterator[None]:
 
 
 def remembered(model: ExactGP, fit: Callable[[], float]) -> float:
-    r"""What a fit attains, looked up where fits are remembered; see ``FitMemory``."""
+    r"""The outcome of a fit, looked up where fits are remembered."""
     memory = _MEMORY.get()
     return fit() if memory is None else memory.fits(model, fit)
 
@@ -97,7 +97,7 @@ def _is_fit(found: Any) -> bool:
 
 
 def _set(parameters: Iterable[Tensor], values: list[list[float]]) -> bool:
-    r"""Whether values are those of the parameters, which they are set to then."""
+    r"""Whether values fit the parameters, which are then set to them."""
     parameters = list(parameters)
     if [p.numel() for p in parameters] != [len(own) for own in values]:
         return False
@@ -109,7 +109,6 @@ def _set(parameters: Iterable[Tensor], values: list[list[float]]) -> bool:
 
 
 def _hash_of(model: ExactGP, random: Tensor) -> str:
-    r"""A hash of all that a fit is a function of."""
     digest = hashlib.sha256(f"{_versions()}|{model}".encode())
     inputs: Any = model.train_inputs
     noise = getattr(model.likelihood, "noise", None)  # where it is known, no parameter

@@ -1,4 +1,4 @@
-r"""Planned rows in a large pool: variances brought up to date on few rows only.
+r"""Planned rows in a large pool: variances kept up to date on few rows only.
 
 A row that is planned shrinks the variance of every row, at the price of its covariance
 with every row. A rule whose scores fall as variances shrink need not pay that: the
@@ -40,7 +40,7 @@ class Shortlist:
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior with these variances; its covariances are those before."""
+        r"""The posterior with these variances, but with its earlier covariances."""
         return replace(self._posterior, variance=self._variance)
 
     @property
@@ -49,7 +49,7 @@ class Shortlist:
         return self._place >= 0
 
     def bytes_with(self, more: int, size: int) -> int:
-        r"""What the list will take with ``more`` rows and ``size`` planned ones."""
+        r"""The bytes of the list with ``more`` rows and ``size`` planned ones."""
         # Twice: a list that grows is copied.
         width = self._path.shape[1] + size
         return 2 * self._variance.element_size() * (len(self._rows) + more) * width

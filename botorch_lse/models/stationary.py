@@ -1,4 +1,4 @@
-r"""The covariances of the usual stationary kernels, in few passes over memory.
+r"""Covariances of common stationary kernels, in few passes over memory.
 
 GPyTorch evaluates a kernel in some ten passes, each with an array of its own. Where no
 gradient is wanted, distances by differences and operations in place take a third of the
@@ -46,7 +46,7 @@ class Stationary:
 
     @classmethod
     def of(cls, kernel: Kernel) -> Stationary | None:
-        r"""A Matern or squared-exponential kernel, also times scales; else ``None``.
+        r"""The stationary form of a Matern or RBF kernel, scaled or not; else ``None``.
 
         Other classes, subclasses included, and kernels of ensembles are GPyTorch's
         business.
@@ -72,7 +72,7 @@ class Stationary:
         return cls(of_distance, length, scale, kernel.active_dims)
 
     def takes(self, F: Tensor, G: Tensor) -> bool:
-        r"""Whether this is the way to compute the covariances of these features."""
+        r"""Whether this class can compute the covariances of these features."""
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
         d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.

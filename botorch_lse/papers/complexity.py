@@ -1,4 +1,4 @@
-r"""How hard an instance is: the designs an oracle would play, and their values.
+r"""The hardness of an instance: the designs an oracle would play, and their values.
 
 An oracle that knows the means plays the weights that minimise the largest ratio of a
 target's squared norm to its squared gap. The minimum bounds the samples of any correct
@@ -270,7 +270,7 @@ def implicit_complexity(
     level = omega * values
 
     def sizes(i: Tensor, j: Tensor) -> Tensor:
-        r"""How far pairs are from a tie, at least ``tolerance``."""
+        r"""The distances of pairs from a tie, at least ``tolerance``."""
         return (values[i] - level[j]).abs().clamp_min(tolerance)
 
     scale, wanted = float(values.abs().max()), "without a pair f(x) = omega f(x')"

@@ -1,4 +1,4 @@
-r"""What the algorithms share that say themselves how long their rounds are."""
+r"""The shared part of algorithms that choose the length of their rounds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RoundsAlgorithm(Algorithm):
         r"""The rows of the round that comes with replicates, ascending."""
 
     def round_size(self, belief: Any, room: int | None) -> int:
-        r"""All of the round, or nothing."""
+        r"""The size of the whole round, or nothing."""
         size = self.size(belief)
         return size if room is None or size <= room else 0
 
@@ -54,7 +54,7 @@ class RoundsAlgorithm(Algorithm):
         return self.rows(belief, request.seed, request.round)
 
     def planning_belief(self, belief: Any) -> Any:
-        r"""The same that the answer rests on."""
+        r"""The belief unchanged: rows are planned from what the answer rests on."""
         return belief
 
     def takes_any_rows(self, belief: Any) -> bool:
@@ -62,17 +62,17 @@ class RoundsAlgorithm(Algorithm):
         return False
 
     def open_rows(self, belief: Any) -> Tensor:
-        r"""Which rows may be measured: all of them, at any time."""
+        r"""The rows that may be measured: all of them, at any time."""
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""As often as one likes."""
+        r"""The counts of measurements left, without any limit of ours."""
         return left
 
     def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""As planned, which is by row; sorting millions again takes seconds."""
+        r"""The rows as planned, which are sorted: sorting millions takes seconds."""
         return rows
 
 

@@ -1,4 +1,4 @@
-r"""Planning of batches: the rows whose measurement makes variances of targets small."""
+r"""Planning of batches: rows whose measurement lowers the variances of targets."""
 
 from botorch_lse.planning.designed import (
     ROUNDINGS,

@@ -66,7 +66,7 @@ PROGRESS = 1e-9
 
 
 class Covariances(Protocol):
-    r"""What the planner asks of a posterior on numbered points.
+    r"""The interface that the planner asks of a posterior on numbered points.
 
     First come the ``N`` rows of the pool, which can be measured, then points that can
     only be predicted. A ``PoolPosterior`` answers, and so does ``PointsPosterior`` for
@@ -83,7 +83,7 @@ class Covariances(Protocol):
 
     @property
     def memory_budget(self) -> int:
-        r"""Bytes, of which a quarter may be kept as covariances of the targets."""
+        r"""The bytes of which a quarter may hold the targets' covariances."""
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""Covariances before the batch between points, given by their numbers."""
@@ -91,7 +91,7 @@ class Covariances(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PosteriorProblem:
-    r"""Which rows may be measured, and which variances a batch is to make small.
+    r"""A planning problem: rows to measure, and variances a batch is to lower.
 
     Args:
         posterior: On the pool's rows, perhaps followed by points to predict only.
@@ -120,14 +120,14 @@ class PosteriorProblem:
         return largest if self.weights is None else largest * float(self.weights.max())
 
     def gram_rows(self, rows: slice) -> Tensor:
-        r"""``r x T`` covariances before the batch: targets ``rows`` with all."""
+        r"""The ``r x T`` covariances before the batch: targets ``rows`` with all."""
         if self._gram is not None:
             return self._gram[rows]
         return self.posterior.block(self.targets[rows], self.targets)
 
     @cached_property
     def _gram(self) -> Tensor | None:
-        r"""``T x T`` covariances of the targets; ``None`` if they take too much memory.
+        r"""The ``T x T`` covariances of the targets; ``None`` if memory lacks.
 
         They are kept because each step of a search over pairs needs them all.
         """
@@ -186,11 +186,11 @@ class BatchPosterior:
 
     @property
     def counts(self) -> Tensor:
-        r"""``N``, how often each row is in the batch."""
+        r"""``N`` counts of how often each row is in the batch."""
         return torch.bincount(self.rows, minlength=self.problem.noise_var.numel())
 
     def rise_without(self, members: Tensor) -> Tensor:
-        r"""How covariances rise when one observation is taken out of the batch.
+        r"""The rise of covariances when one observation leaves the batch.
 
         Without observation ``b`` they rise by ``u_b(x) u_b(x')``. ``u`` is computed
         from the factor of the whole batch, not as ``c / sqrt(noise - variance)``: after
@@ -321,7 +321,7 @@ class JointBatchPosterior:
 
     @property
     def counts(self) -> Tensor:
-        r"""``N``, how often each row is in the batch."""
+        r"""``N`` counts of how often each row is in the batch."""
         return self.parts[0].counts
 
     @property
@@ -592,7 +592,7 @@ def designed_batch(
     from_nothing: bool | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""How often to measure each row so that the largest variance becomes small.
+    r"""The number of measurements of each row that makes the largest variance small.
 
     The optimal design of the relaxed problem is rounded to ``q`` observations. Then,
     unless ``rounding`` says otherwise, single observations are swapped for others while
@@ -691,7 +691,6 @@ def _left_after(batch: JointBatchPosterior, rows: Tensor, many: int) -> Tensor:
 
 
 def _left_in_output(batch: BatchPosterior, rows: Tensor, many: int) -> Tensor:
-    r"""``_left_after`` for one output: ``r`` variances."""
     problem = batch.problem
     ids, left = batch.worst(min(batch.n_targets, many))
     total = batch.variance[rows] + problem.noise_var[rows]

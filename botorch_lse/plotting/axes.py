@@ -38,11 +38,11 @@ class Axis:
 
     @property
     def varies(self) -> bool:
-        r"""Whether two rows differ in it."""
+        r"""Whether two rows differ in this input."""
         return bool(np.ptp(self.values) > 0)
 
     def text(self, row: int) -> str:
-        r"""Its value in a row."""
+        r"""The value of this input in a row, as a text."""
         value = self.values[row]
         digits = significant(self.values.min(), self.values.max(), 4)
         return self.words[int(value)] if self.words else f"{value:.{digits}g}"
@@ -76,7 +76,7 @@ def axes_of(pool: Pool) -> list[Axis]:
 def _of_table(
     name: str, columns: tuple[int, ...], x: np.ndarray, table: pd.DataFrame | None
 ) -> Axis:
-    r"""What the table says that a column of numbers stands for."""
+    r"""The meaning of a column of numbers by the table."""
     plain = Axis(name, columns, x)
     if table is None or name not in table.columns:
         return plain

@@ -75,7 +75,7 @@ def level_set_frame(
 def bare_frame(
     classification: Classification, observations: Observations | None
 ) -> pd.DataFrame:
-    r"""``N`` rows: side, probability, mean, bounds, number of measurements.
+    r"""A frame of ``N`` rows: side, probability, mean, bounds, number of measurements.
 
     Where there are classes, also their numbers, -1 for undecided ones.
     """
@@ -145,7 +145,7 @@ def batches_frame(
     upcoming: Sequence[int] = (),
     inputs: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    r"""Where each batch was placed, one panel for each pair of inputs.
+    r"""The places of each batch, one panel for each pair of inputs.
 
     Args:
         pool: The candidates.
@@ -225,7 +225,7 @@ def progress_frame(
     truth: Any = None,
     costs: Sequence[float] | None = None,
 ) -> pd.DataFrame:
-    r"""How far a run was after each round.
+    r"""The progress of a run after each round.
 
     Args:
         states: The states before the first and after each round.
@@ -310,7 +310,7 @@ def calibration_frame(calibration: Calibration) -> pd.DataFrame:
 def _times_measured(
     classification: Classification, observations: Observations | None
 ) -> np.ndarray:
-    r"""How often each of ``N`` rows was measured, after ``check_answer``."""
+    r"""``N`` counts of measurements by row, after ``check_answer``."""
     check_answer(classification, observations)
     measurements = Observations.empty() if observations is None else observations
     N = len(classification)
@@ -347,7 +347,7 @@ def _panels(
     away: np.ndarray | None = None,
     anchor: int = 0,
 ) -> pd.DataFrame:
-    r"""``table`` once for each pair of inputs, with the coordinates of each row.
+    r"""The ``table`` once for each pair of inputs, with the coordinates of each row.
 
     Args:
         pool: The ``N`` rows.
@@ -383,7 +383,6 @@ def _panels(
 
 
 def _held(others: Sequence[Axis], anchor: int, is_exact: bool) -> str:
-    r"""What a slice holds fixed, in words."""
     words = [f"{axis.name} = {axis.text(anchor)}" for axis in others[:_MOST_HELD]]
     if len(others) > _MOST_HELD:
         words.append(f"{len(others) - _MOST_HELD} more")

@@ -124,7 +124,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Ticks:
-    r"""Places on an axis, and what is written there.
+    r"""Places on an axis, and the labels written there.
 
     Args:
         at: Numbers.
@@ -137,7 +137,7 @@ class Ticks:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    r"""One pair of axes and what is drawn on them.
+    r"""One pair of axes and the marks drawn on them.
 
     Args:
         marks: What is drawn, in this order.
@@ -188,7 +188,7 @@ class Picture:
 
     @property
     def grid(self) -> tuple[int, int]:
-        r"""How many rows and columns the panels are arranged in."""
+        r"""The numbers of rows and columns in which the panels are arranged."""
         return -(-len(self.panels) // self.columns), self.columns
 
     @property

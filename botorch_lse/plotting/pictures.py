@@ -228,7 +228,7 @@ Contours = dict[str, tuple[str, float]]
 def _level_columns(
     classification: Classification,
 ) -> tuple[dict[str, np.ndarray], Contours]:
-    r"""Of a region each output's mean minus each level, to draw where that is 0."""
+    r"""Columns of each output's mean minus each level of a region, drawn where 0."""
     columns, contours = dict[str, np.ndarray](), Contours()
     for output in classification.outputs:
         for i, level in enumerate(output.levels):
@@ -240,7 +240,7 @@ def _level_columns(
 
 
 def _lines(classification: Classification) -> dict[str, float]:
-    r"""By label the levels of a region of one output; of several the edge, 0."""
+    r"""The levels of a region of one output by label; of several the edge, 0."""
     outputs = classification.outputs
     if len(outputs) > 1:
         return {"edge of the region": 0.0}
@@ -249,7 +249,7 @@ def _lines(classification: Classification) -> dict[str, float]:
 
 
 def side_words(classification: Classification) -> dict[str, str]:
-    r"""What the sides are called: in or out of a region of several levels."""
+    r"""The words for the sides: in or out of a region of several levels."""
     is_region = bool(classification.outputs)
     return {side: IN_REGION.get(side, side) if is_region else side for side in SIDES}
 
@@ -257,7 +257,7 @@ def side_words(classification: Classification) -> dict[str, str]:
 def _titled(
     picture: m.Picture, classification: Classification, title: str
 ) -> m.Picture:
-    r"""With a title, and how much is above where the rows stand for more."""
+    r"""The picture with a title, and the share above where rows stand for more."""
     pool, words = classification.pool, [title] if title else []
     if pool is not None and pool.is_weighted:
         words.append(str(classification.content()))
@@ -265,7 +265,7 @@ def _titled(
 
 
 def _headed(picture: m.Picture, *words: str) -> m.Picture:
-    r"""With sentences above it, each in lines that are no wider than the picture."""
+    r"""The picture under sentences, in lines no wider than the picture."""
     length = int(LINE_LENGTH * picture.size[0] / TITLE_WIDTH)
     lines = (textwrap.fill(word, length) for word in words)
     return replace(picture, title="\n".join(lines))
@@ -457,7 +457,7 @@ def plot_pareto_set(
 def pareto_set_figure(
     frame: pd.DataFrame, outputs: tuple[str, str] | None = None, *, title: str = ""
 ) -> PlotlyFigure:
-    r"""The outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
+    r"""Draw the outputs of a Pareto strategy with plotly; see ``plot_pareto_set``."""
     return with_plotly.draw(pareto_set(frame, outputs, title=title))
 
 
@@ -505,14 +505,13 @@ def pareto_set(
 
 
 def _outputs_of(frame: pd.DataFrame) -> tuple[str, ...]:
-    r"""The names of the outputs of which a frame has means and intervals."""
     columns = [str(name) for name in frame.columns]
     names = (name.removesuffix("_mean") for name in columns if name.endswith("_mean"))
     return tuple(n for n in names if {f"{n}_lower", f"{n}_upper"} <= set(columns))
 
 
 def _by_side(rows: pd.DataFrame, words: Mapping[str, str]) -> list[m.Mark]:
-    r"""Rows with their intervals, side by side in another colour."""
+    r"""The rows with their intervals, side by side, in the sides' colours."""
     marks = list[m.Mark]()
     kinds = ("below", 3.0, 0.5), ("undecided", 4.2, 1.1), ("above", 6.0, 1.1)
     for side, size, bars in kinds:
@@ -527,7 +526,7 @@ def _by_side(rows: pd.DataFrame, words: Mapping[str, str]) -> list[m.Mark]:
 
 
 def plot_calibration(calibration: Calibration, *, metric: str = "y") -> Figure:
-    r"""Draw with matplotlib whether predictions were as good as they were said to be.
+    r"""Draw with matplotlib whether predictions were as good as claimed.
 
     Args:
         calibration: ``state.calibration()``.
@@ -604,7 +603,6 @@ def calibration_picture(calibration: Calibration, *, metric: str = "y") -> m.Pic
 
 
 def _span(values: pd.Series, default: float) -> tuple[float, float]:
-    r"""Where values begin and end; ``-default`` and ``default`` if there are none."""
     return (values.min(), values.max()) if len(values) else (-default, default)
 
 
@@ -756,12 +754,11 @@ def _panels(
 
 
 def _coordinates(part: pd.DataFrame, axis: str) -> pd.Series:
-    r"""Where rows are drawn on an axis: at their logarithms if it has a log scale."""
+    r"""The positions of rows on an axis: at logarithms if it has a log scale."""
     return np.log10(part[axis]) if part[f"{axis}_log"].iloc[0] else part[axis]
 
 
 def _place(part: pd.DataFrame) -> pd.Series:
-    r"""For each row in words where it is."""
     words = []
     for axis in "xy":
         digits = significant(part[axis].min(), part[axis].max(), 6)
@@ -772,7 +769,7 @@ def _place(part: pd.DataFrame) -> pd.Series:
 
 
 def _ticks(part: pd.DataFrame, axis: str) -> m.Ticks | None:
-    r"""What is written at an axis: words, or numbers in place of their logarithms."""
+    r"""The labels of an axis: words, or numbers in place of their logarithms."""
     if part[f"{axis}_word"].notna().all():
         words = part.drop_duplicates(axis).sort_values(axis)
         return m.Ticks(tuple(words[axis]), tuple(words[f"{axis}_word"]))
@@ -848,7 +845,6 @@ def _sides(frame: pd.DataFrame) -> tuple[pd.Series, dict[str, str]]:
 
 
 def _swatches(sides: Mapping[str, str], colours: Mapping[str, str]) -> dict[str, str]:
-    r"""By label the colours of the sides."""
     return {label: colours[side] for side, label in sides.items()}
 
 
@@ -918,7 +914,7 @@ def _on_grid(part: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def _snapped(values: pd.Series) -> pd.Series:
-    r"""The same values, those made equal that differ by rounding errors."""
+    r"""The values, made equal where they differ by rounding errors only."""
     span = float(values.max() - values.min()) or 1.0
     keys = ((values - values.min()) / span).round(9)
     return values.groupby(keys).transform("first")

@@ -1,4 +1,4 @@
-r"""Any picture drawn by plotly, which is imported only when one is drawn."""
+r"""Drawing by plotly, which is imported only when a picture is drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What every rule is told and gives; greedy batches by scores."""
+r"""The interface of rules, what they are given, and greedy batches by scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INFORMED_SHARE = 0.5
 
 
 def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
-    r"""``T`` bools: whether data have reduced the variance of rows enough to decide.
+    r"""``T`` bools: whether the data have reduced each variance enough to decide.
 
     What was measured before the run is a part of the data.
     """
@@ -51,7 +51,7 @@ def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    r"""What a ``GaussianAlgorithm`` believes after the complete rounds.
+    r"""The belief of a ``GaussianAlgorithm`` after the complete rounds.
 
     Args:
         fits: The posterior of each output.
@@ -93,12 +93,12 @@ class Belief:
 
     @property
     def is_refuted(self) -> bool:
-        r"""Whether measured values refute a model, or a norm, that was stated."""
+        r"""Whether measured values refute a stated model, or a stated norm."""
         return any(remark.kind in ("model", "norm") for remark in self.remarks)
 
     @property
     def contradiction(self) -> str:
-        r"""What to say of the first output whose predictions were too narrow."""
+        r"""The warning about the first output whose predictions were too narrow."""
         return next(in_words(a) for a in self.ahead if are_too_wide(a))
 
     @property
@@ -119,7 +119,7 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class SelectionContext:
-    r"""Everything that a rule may use when it chooses.
+    r"""All that a rule may use when it chooses rows.
 
     Args:
         belief: What the complete rounds say.
@@ -149,7 +149,7 @@ class SelectionContext:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        r"""The outputs and levels on which sides hang, and where each still matters.
+        r"""The outputs and levels that decide sides, and where each still matters.
 
         In a row that is open all of them matter if none seems to: its intervals agree
         then, but by the prior alone, which is not to decide. Where the data inform of
@@ -178,8 +178,8 @@ class SelectionContext:
 
     @property
     def tie_scale(self) -> float:
-        r"""The unit of scores: the prior's deviation; of several outputs each has its
-        own, and scores are in units of these.
+        r"""The unit of scores: the prior's standard deviation. With several outputs 1,
+        since each output's scores are in units of its own.
         """
         return self.posterior.scale if len(self.posteriors) == 1 else 1.0
 
@@ -200,12 +200,12 @@ class SelectionContext:
 
     @property
     def problems(self) -> list[PosteriorProblem]:
-        r"""For each output what a batch is to predict, for the planner."""
+        r"""The planner's problem for each output: what a batch is to predict."""
         return problems_of(self.fits, self.targets, self.rows_that_matter)
 
     @property
     def rows_that_matter(self) -> list[Tensor] | None:
-        r"""For each output bools of rows on whose value sides still hang.
+        r"""Bools, for each output, of the rows whose value still decides a side.
 
         ``None`` where that is the same as being in question.
         """
@@ -222,7 +222,7 @@ class SelectionContext:
 def problems_of(
     fits: Fits, targets: Targets, matters: Sequence[Tensor] | None = None
 ) -> list[PosteriorProblem]:
-    r"""For each output what a batch is to predict, for the planner.
+    r"""The planner's problem for each output: what a batch is to predict.
 
     Several outputs compare in units of their prior's largest deviation.
 
@@ -253,7 +253,6 @@ def problems_of(
 def _problem_of_pairs(
     fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
 ) -> PosteriorProblem:
-    r"""``problems_of`` where a measurement gives one output of a row."""
     each = [targets.rows] * len(fits.posteriors)
     if matters is not None:
         each = [own[m[own]] for own, m in zip(each, matters, strict=True)]
@@ -265,7 +264,7 @@ def _problem_of_pairs(
 
 
 class Serves(IntEnum):
-    r"""For which goals a rule can choose, each with those before it."""
+    r"""The goals that a rule can serve; each value includes those before it."""
 
     LEVEL = 0
     """One level of one output."""
@@ -277,7 +276,7 @@ class Serves(IntEnum):
 
 @dataclass(frozen=True)
 class IntervalPolicy:
-    r"""How the intervals of a run with a rule decide its rows.
+    r"""How intervals decide rows in a run with a given rule.
 
     Args:
         width: The squared width of each interval that belongs to the rule; ``None``:
@@ -299,7 +298,7 @@ class IntervalPolicy:
 
     @classmethod
     def of_all(cls, policies: Sequence[IntervalPolicy]) -> IntervalPolicy:
-        r"""The policy of several rules that choose together.
+        r"""The joint policy of several rules that choose together.
 
         A width that all of them have is their own. What is intersected, final or made
         again by round for one of them is so for all.
@@ -316,33 +315,33 @@ class IntervalPolicy:
 
 
 class Rule(ABC):
-    r"""Chooses the rows of the next round from what is believed and still open."""
+    r"""A way to choose the rows of the next round from the belief and open rows."""
 
     @property
     def serves(self) -> Serves:
-        r"""For which goals it can choose."""
+        r"""The goals for which the rule can choose."""
         return Serves.REGION
 
     @property
     def only_candidates(self) -> bool:
-        r"""Whether only rows in question are measured."""
+        r"""Whether the rule measures only rows in question."""
         return False
 
     @property
     def intervals(self) -> IntervalPolicy:
-        r"""How the intervals decide."""
+        r"""The policy by which intervals decide."""
         return IntervalPolicy()
 
     def on(self, pool: Pool) -> Rule:
-        r"""The rule for a pool: this one, with what it takes from the pool."""
+        r"""This rule for a pool, with what it takes from the pool."""
         return self
 
     def check(self, pool: Pool, goal: Goal) -> None:  # noqa: B027  (a hook)
-        r"""Complain where the rule is about another pool, or does not fit the goal."""
+        r"""Complain if the rule belongs to another pool, or does not fit the goal."""
 
     @abstractmethod
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The rows to measure with replicates; fewer than asked if none is left."""
+        r"""The rows to measure, with replicates; fewer than asked if none is left."""
 
     # --- what a rule may remember of the complete rounds ------------------------------
 
@@ -351,7 +350,7 @@ class Rule(ABC):
         return None
 
     def width(self, memory: Any, beta: float) -> float:
-        r"""The squared width of the interval that comes, ``beta`` by the schedule."""
+        r"""The squared width of the next interval, where ``beta`` is the schedule's."""
         return beta
 
     def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
@@ -365,7 +364,7 @@ class Rule(ABC):
         return memory
 
     def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
-        r"""The memory after a round, with what its rows add.
+        r"""The memory after a round whose rows were measured.
 
         Args:
             before: The memory before the round.
@@ -375,12 +374,12 @@ class Rule(ABC):
         return after
 
     def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order of a batch, ``before`` being visited first."""
+        r"""The visiting order of a batch that follows ``before``."""
         return rows.sort().values
 
 
 class ScoreRule(Rule):
-    r"""Measure the row of the best score, then the next best given that one.
+    r"""Measure the row with the best score, then the next best given that one.
 
     A row that is planned shrinks the deviations and leaves the means, since the
     posterior variance does not depend on the value to come.
@@ -395,7 +394,7 @@ class ScoreRule(Rule):
         r"""One score per row of the posterior, which expects the rows chosen so far."""
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The rows of the best scores one after the other."""
+        r"""The rows with the best scores, chosen one by one."""
         if context.is_initial:
             return one_by_one(context, request, variance_left)
         return one_by_one(context, request, self.scores, self.falls_with_variance)
@@ -407,7 +406,7 @@ def one_by_one(
     scores: Callable[[SelectionContext], Tensor],
     falls_with_variance: bool = True,
 ) -> Tensor:
-    r"""Greedy choice; of equal scores the lowest row.
+    r"""A greedy choice of rows; among equal scores the lowest row wins.
 
     Args:
         context: What is believed.
@@ -444,7 +443,7 @@ def _shortlisted(
     request: PlanRequest,
     scores: Callable[[SelectionContext], Tensor],
 ) -> tuple[list[int], Tensor]:
-    r"""Greedy choice with variances that are exact on a list, else too large.
+    r"""A greedy choice whose variances are exact on a list and too large elsewhere.
 
     Where the best score is that of a row on the list, no other row can have a better
     one. Else the list is doubled by the rows of the next best bounds.
@@ -486,7 +485,7 @@ def _shortlisted(
 
 
 def variance_left(context: SelectionContext) -> Tensor:
-    r"""The variance of each row; of several outputs in units of the prior.
+    r"""The variance of each row; with several outputs in units of the prior.
 
     Their sum, or where a measurement gives one output, each by itself.
     """
@@ -499,7 +498,7 @@ def variance_left(context: SelectionContext) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    r"""What is believed of one output in each row, and the level to compare it with.
+    r"""The belief about one output in each row, and the level to compare it with.
 
     Args:
         context: What is believed.
@@ -521,7 +520,7 @@ class Moments:
 
     @property
     def sigma(self) -> Tensor:
-        r"""``N`` deviations, as the rows that are planned will leave them."""
+        r"""``N`` standard deviations, as the planned rows will leave them."""
         return self.posterior.sigma
 
     @property
@@ -538,7 +537,7 @@ class Moments:
 def most(
     context: SelectionContext, score: Callable[[Moments], Tensor], unit: float = 1.0
 ) -> Tensor:
-    r"""The score of each row by the output and the level that decide it least.
+    r"""The score of each row by its least decided output and level.
 
     That is the largest one over all comparisons that still matter in the row; where a
     measurement gives one output, over those of the output.
@@ -579,7 +578,7 @@ def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
 def expected_regions(
     context: SelectionContext, output: int = 0
 ) -> tuple[Tensor, Tensor]:
-    r"""Ends of the intersected regions, with the interval that planned rows leave."""
+    r"""Ends of the intersected regions with the interval that planned rows leave."""
     posterior = context.posteriors[output]
     regions = context.belief.all_regions[output]
     lower, upper = interval(posterior.mean, posterior.sigma, context.beta)

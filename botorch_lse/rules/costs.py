@@ -1,4 +1,4 @@
-r"""What measurements cost, and in which order to measure the rows of a batch."""
+r"""Costs of measurements, and the order in which to measure a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ costs."""
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    r"""The costs of measuring a pool's rows: fixed, or depending on the row before.
+    r"""The costs of a pool's rows: fixed, or depending on the row before.
 
     Args:
         pool: The rows; ``pool.costs`` if ``travel`` is ``None``, or 1.
@@ -71,7 +71,7 @@ class RowCosts:
         return total
 
     def visiting_order(self, previous: int | None, rows: Tensor) -> Tensor:
-        r"""The rows in visiting order: always the cheapest next, after ``previous``.
+        r"""The rows in visiting order: after ``previous`` always the cheapest next.
 
         Of equally cheap rows the lowest comes first; without travel costs rows are
         sorted. This is greedy: the shortest tour would take too long to find.
@@ -87,14 +87,14 @@ class RowCosts:
         return torch.tensor(path, dtype=torch.long)
 
     def end(self, previous: int | None, rows: Tensor) -> int | None:
-        r"""The row that is measured last if ``rows`` are visited after ``previous``."""
+        r"""The last row of a visit to ``rows`` that starts after ``previous``."""
         if rows.numel() == 0:
             return previous
         return int(self.visiting_order(previous, rows)[-1])
 
 
 def positive_costs(values: Any, name: str, length: int) -> Tensor:
-    r"""``values`` as ``length`` positive costs.
+    r"""The ``values`` as ``length`` positive costs.
 
     Raises:
         BotorchTensorDimensionError: If there is another number of them.

@@ -1,4 +1,4 @@
-r"""Optimal designs: whole batches, planned at once."""
+r"""Optimal designs as a rule: whole batches, planned at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class OptimalDesign(Rule):
-    r"""The batch that makes the largest variance of the targets smallest.
+    r"""Measure the batch that makes the largest variance of the targets smallest.
 
     ``q`` observations placed by weights leave a posterior variance that is a smooth
     function of the weights (``planning.Relaxation``). The best weights are rounded to
@@ -69,7 +69,7 @@ class OptimalDesign(Rule):
         one_of(self.design, "design", DESIGNS)
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The designed batch; first rows by maximal variance."""
+        r"""The designed batch; initial rows are chosen by maximal variance."""
         if context.is_initial:
             return one_by_one(context, request, variance_left)
         generator = round_generator(request.seed, request.round)

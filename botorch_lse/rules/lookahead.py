@@ -88,7 +88,7 @@ reached its target."""
 
 @dataclass(frozen=True)
 class Visits:
-    r"""What a rule with costs remembers of the complete rounds.
+    r"""The memory of a rule with costs after the complete rounds.
 
     Args:
         previous: The row measured last; ``None`` before any.
@@ -100,7 +100,7 @@ class Visits:
 
 
 class LookAhead(Rule):
-    r"""Measure what takes most off a loss of the rows in question, per cost.
+    r"""Measure the row that most lowers a loss of the rows in question, per cost.
 
     A batch is chosen one row after the other: rows already chosen, and rows that are
     being measured, reduce the variances and leave the means, since variances do not
@@ -119,10 +119,10 @@ class LookAhead(Rule):
 
     @abstractmethod
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
-        r"""What each of ``C`` rows is expected to take off the loss of the targets."""
+        r"""The expected decrease of the targets' loss by each of ``C`` rows."""
 
     def usable(self, context: SelectionContext, rows: Tensor) -> Tensor:
-        r"""Those of the rows that may still be measured which are worth a look."""
+        r"""The rows worth a look, among those that may still be measured."""
         return rows
 
     def on(self, pool: Pool) -> Rule:
@@ -156,7 +156,7 @@ class LookAhead(Rule):
         return Visits()
 
     def measured(self, before: Visits, after: Visits, rows: Tensor) -> Visits:
-        r"""The memory with the last row visited, and what the visits cost."""
+        r"""The memory with the last row visited and the summed costs of the visits."""
         if self.costs is None:
             return replace(after, spent=before.spent + len(rows))
         path = self.costs.visiting_order(before.previous, rows)
@@ -164,7 +164,7 @@ class LookAhead(Rule):
         return replace(after, previous=int(path[-1]), spent=spent)
 
     def order(self, memory: Visits, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The rows in visiting order: always the cheapest next, after ``before``."""
+        r"""The rows in visiting order: after ``before`` always the cheapest next."""
         if self.costs is None:
             return rows.sort().values
         previous = self.costs.end(memory.previous, before)
@@ -173,7 +173,7 @@ class LookAhead(Rule):
     # --- choosing ---------------------------------------------------------------------
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The best rows one after the other, rows in question held fixed."""
+        r"""The best rows, chosen one by one while the rows in question stay fixed."""
         left, previous = request.left.clone(), None
         if self.costs is not None:
             visited = context.belief.memory.previous
@@ -204,7 +204,7 @@ class LookAhead(Rule):
         return int(rows[at or 0])
 
     def _tie_scale(self, context: SelectionContext, scores: Tensor) -> float:
-        r"""What ``first_best`` compares differences of scores with.
+        r"""The unit in which ``first_best`` compares differences of scores.
 
         Scores are sums over targets, and ties a share of the best one.
         """
@@ -214,7 +214,7 @@ class LookAhead(Rule):
     def scores(
         self, context: SelectionContext, previous: int | None, rows: Tensor
     ) -> Tensor:
-        r"""What some rows take off the loss, per cost; of first rows the variance.
+        r"""The decrease of the loss per cost by each row; initially the variance.
 
         Args:
             context: What is believed and still open.
@@ -241,7 +241,7 @@ class LookAhead(Rule):
 
 @dataclass(frozen=True)
 class TargetedVariance(LookAhead):
-    r"""Measure what takes most off the variances near the level (tIMSE).
+    r"""Measure the row that most lowers the variances near the level (tIMSE).
 
     The sum over the rows in question of ``w r``: ``r`` is what a measurement takes off
     the variance ``s^2`` of a row, ``w`` the density of the level under ``N(mean, s^2 +
@@ -269,7 +269,7 @@ class TargetedVariance(LookAhead):
         one_of(self.batch, "batch", BATCHES)
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
-        r"""The reductions of the variances, weighted."""
+        r"""The weighted reductions of the variances."""
         removal = partial(targeted_variance, tau=self.tau)
         if is_one_level(context):
             return near_level(context, reductions, removal, self.batch)
@@ -278,7 +278,7 @@ class TargetedVariance(LookAhead):
 
 @dataclass(frozen=True)
 class ExpectedMisclassification(LookAhead):
-    r"""Measure what makes the expected number of wrong sides smallest (SUR).
+    r"""Measure the row that most lowers the expected number of wrong sides (SUR).
 
     The sum over the rows in question of ``p (1 - p)`` now, minus its expectation after
     the measurement, where ``p`` is the probability that the row is above; see
@@ -305,7 +305,7 @@ class ExpectedMisclassification(LookAhead):
         one_of(self.batch, "batch", BATCHES)
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
-        r"""The expected reductions of the probabilities of a wrong side."""
+        r"""The expected decreases of the probabilities of a wrong side."""
         if not is_one_level(context):
             return off_the_doubt(context, reductions, self.batch)
         return near_level(context, reductions, expected_misclassification, self.batch)
@@ -313,7 +313,7 @@ class ExpectedMisclassification(LookAhead):
 
 @dataclass(frozen=True)
 class MutualInformation(LookAhead):
-    r"""Measure what tells most about the sides of the rows in question (GlobalMI).
+    r"""Measure the row that tells most about the sides in question (GlobalMI).
 
     The sum over these rows of the mutual information between side and measurement, in
     nats.
@@ -344,7 +344,7 @@ class MutualInformation(LookAhead):
 
 @dataclass(frozen=True)
 class AbsoluteVolumeChange(LookAhead):
-    r"""Measure what is expected to move the number of rows above most (EAVC).
+    r"""Measure the row expected to change the number of rows above most (EAVC).
 
     The expectation of ``abs(sum of p_after - p)`` over the rows in question, where
     ``p`` is the probability of a row to be above. The absolute value is outside the
@@ -371,7 +371,7 @@ class AbsoluteVolumeChange(LookAhead):
 
 @dataclass(frozen=True)
 class ContentVariance(LookAhead):
-    r"""Measure what shortens the interval of the share above the level most.
+    r"""Measure the row that most narrows the interval of the share above the level.
 
     The variance of the share under the posterior, minus its expectation after the
     measurement: the mean square of ``sum w (p_after - p)`` over the rows in question,
@@ -399,7 +399,7 @@ class ContentVariance(LookAhead):
 
 
 def tie_share(posterior: PoolPosterior) -> float:
-    r"""Sums that differ by less than this share of the best one count as equal.
+    r"""The relative difference from the best sum below which sums count as equal.
 
     They come from covariances, which are differences from prior ones: where nearly all
     variance is gone, what is left of their digits decides.
@@ -415,7 +415,7 @@ def near_level(
     removal: Callable[[Tensor, Tensor], Removal],
     batch: Batch,
 ) -> Tensor:
-    r"""What each row takes off a loss that depends on the distance from the level.
+    r"""The decrease, by each row, of a loss that depends on distances from the level.
 
     Where all targets are so far from the level that nothing is left of the loss in
     floating point, or the rows before have removed all of it, the plain reductions of
@@ -449,7 +449,7 @@ def near_level(
 
 
 def is_one_level(context: SelectionContext) -> bool:
-    r"""Whether sides are those of one output at one level."""
+    r"""Whether sides depend on one output at one level only."""
     return len(context.posteriors) == 1 and len(context.comparisons) == 1
 
 
@@ -463,7 +463,7 @@ Taken = Callable[[Sequence[Tensor]], Tensor]
 def over_outputs(
     context: SelectionContext, reductions: Reductions, at: Callable[[Tensor], Taken]
 ) -> Tensor:
-    r"""What each row takes off a loss that hangs on all outputs.
+    r"""The decrease, by each row, of a loss that depends on all outputs.
 
     Args:
         context: What is believed.
@@ -492,7 +492,7 @@ def over_outputs(
 
 
 def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
-    r"""For each row its place among the targets' rows, and how far its mean may move.
+    r"""Each row's place among the targets' rows, and how far its mean may move.
 
     In units of the prior's deviation, of the output for which that is most.
     """
@@ -505,7 +505,7 @@ def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
 
 
 def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
-    r"""What measurements take off the variances of all outputs, block by block.
+    r"""The decreases of all outputs' variances by measurements, block by block.
 
     Args:
         fits: The posteriors.
@@ -525,7 +525,6 @@ def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
 
 
 def _gains_apart(each: Sequence[Reductions]) -> Gains:
-    r"""``gains_of_outputs`` of independent outputs that are measured together."""
     every = torch.arange(len(each[0].rows))
     for parts in zip(*(own._blocks() for own in each), strict=True):
         blocks = zip(*(part[1] for part in parts), strict=True)
@@ -539,7 +538,6 @@ def _gains_apart(each: Sequence[Reductions]) -> Gains:
 
 
 def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
-    r"""``gains_of_outputs`` of correlated outputs that are measured together."""
     every, rows = torch.arange(len(reductions.rows)), reductions.rows
     noise = [own[rows] for own in fits.noise]
     for part in reductions.parts():
@@ -548,7 +546,6 @@ def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
 
 
 def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
-    r"""``gains_of_outputs`` where a measurement gives one output."""
     layout = fits.layout
 
     def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
@@ -575,7 +572,7 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
 def off_the_doubt(
     context: SelectionContext, reductions: Reductions, batch: Batch
 ) -> Tensor:
-    r"""What each row takes off the doubt about the class of the rows in question.
+    r"""The decrease, by each row, of the doubt about the class of rows in question.
 
     Args:
         context: What is believed.
@@ -607,7 +604,7 @@ def off_the_doubt(
 def near_levels(
     context: SelectionContext, reductions: Reductions, tau: float, batch: Batch
 ) -> Tensor:
-    r"""What each row takes off the variances near the levels of all outputs.
+    r"""The decrease, by each row, of the variances near all levels of all outputs.
 
     As ``targeted_variance``, with the share by which the side hangs on each level as a
     further factor, summed over the levels, and over the outputs in units of their
@@ -639,7 +636,7 @@ def near_levels(
 
 
 def plain_gains(context: SelectionContext, reductions: Reductions) -> Tensor:
-    r"""What each row takes off the variances of all outputs, in units of the prior."""
+    r"""The decrease of all outputs' variances by each row, in units of the prior."""
     units = [torch.tensor(p.scale**-2).double() for p in context.posteriors]
     everything = replace(context, weights=None)
     return over_outputs(everything, reductions, lambda _: partial(_weighted, units))
@@ -653,7 +650,7 @@ def _weighted(weights: Sequence[Tensor], gains: Sequence[Tensor]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Reductions:
-    r"""What each of ``C`` rows would take off the variances of ``T`` targets.
+    r"""The decreases of ``T`` targets' variances by each of ``C`` rows.
 
     The one pass over candidates and targets that all rules of this module share: in
     blocks within the memory budget, and sums that depend on the rows alone.
@@ -691,7 +688,7 @@ class Reductions:
     def summed(
         self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
     ) -> Tensor:
-        r"""What each row does, summed over the targets.
+        r"""The effect of each row, summed over the targets.
 
         Args:
             effect_at: From numbers of targets to what an observation does there.
@@ -718,7 +715,7 @@ class Reductions:
         reach: tuple[Tensor, Tensor] | None = None,
         n_outputs: int = 1,
     ) -> Tensor:
-        r"""Sums over all targets, where there are many those of the best rows alone.
+        r"""Sums over all targets; with many targets, only for the best rows.
 
         Every row is scored on a sample of the targets, drawn in proportion to the loss
         that they have now. The best ones, and those that are uncertain themselves where
@@ -754,18 +751,17 @@ class Reductions:
 
     @property
     def _moves(self) -> tuple[Tensor, Tensor]:
-        r"""See ``reach`` of ``best``."""
         variance = self.posterior.variance[self.rows]
         return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
 
     def _own(self, loss: Tensor, places: Tensor, move: Tensor) -> Tensor:
-        r"""``C`` hints of what rows learn of themselves, per cost."""
+        r"""``C`` hints of how much each row tells about itself, per cost."""
         of_all = torch.zeros_like(self.posterior.variance)
         hint = of_all.index_copy_(0, self.targets, loss)[places] * move
         return hint if self.costs is None else hint / self.costs
 
     def _drawn(self, own: Tensor) -> Tensor:
-        r"""Places of the rows that are scored on the sample."""
+        r"""The places of the rows that are scored on the sample."""
         every = torch.arange(len(own))
         if len(own) <= MOST_ROWS:
             return every
@@ -783,7 +779,7 @@ class Reductions:
         n_targets: int,
         sums: Callable[[Reductions], Tensor],
     ) -> Tensor:
-        r"""The ``size`` best of some rows, by places, per cost on a sample of targets.
+        r"""The places of the ``size`` best rows, per cost on a sample of targets.
 
         Args:
             some: Places of the rows.
@@ -802,7 +798,6 @@ class Reductions:
         return some[best_ones(scores, size)]
 
     def _of(self, some: Tensor) -> Reductions:
-        r"""Of some of the rows, given by their places."""
         rows, noise_var = self.rows[some], self.noise_var[some]
         costs = None if self.costs is None else self.costs[some]
         return replace(self, rows=rows, noise_var=noise_var, costs=costs)
@@ -810,7 +805,7 @@ class Reductions:
     def _every_sum(
         self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
     ) -> Tensor:
-        r"""The sum of each row; for the arguments see ``summed``."""
+        r"""The sum of each row; see ``summed`` for the arguments."""
         keep_memory()
         sums: Tensor | None = None
         for part in self.parts():
@@ -839,7 +834,7 @@ class Reductions:
         weights: Tensor | None = None,
         is_square: bool = False,
     ) -> Tensor:
-        r"""How far each row is expected to move the number of targets above a level.
+        r"""The expected change, by each row, of the number of targets above a level.
 
         Args:
             level: The level, or one for each row of the posterior; units of ``y``.
@@ -880,7 +875,7 @@ class Reductions:
         return row_blocks(len(self.targets), n, most)
 
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
-        r"""The pieces of all rows with some targets, which the caller may overwrite."""
+        r"""The pieces of all rows with some targets; the caller may overwrite them."""
         budget = min(self.posterior.memory_budget, 8 * COPIES * AT_ONCE)
         covariance_with = self.posterior.against(part)
         for rows in row_blocks(len(self.rows), len(part), budget):
@@ -922,7 +917,7 @@ class Reductions:
         return self.summed(at)
 
     def anticipated(self, beta: float, eta: float, stays: Stays) -> Tensor:
-        r"""The reductions if targets that a measurement would decide no longer count.
+        r"""The reductions if targets that a measurement decides no longer count.
 
         Args:
             beta: The squared width.

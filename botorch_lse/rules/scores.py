@@ -1,4 +1,4 @@
-r"""Scores: functions of mean, standard deviation and interval of each row."""
+r"""Scores of single rows by mean, standard deviation and interval."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ deviations off the first of them would be as good as the best."""
 
 @dataclass(frozen=True)
 class Variance(ScoreRule):
-    r"""Measure where the posterior variance is largest, whatever the level.
+    r"""Measure the row of largest posterior variance, whatever the level.
 
     Source:
         Gotovos et al. (2013), section 5, VAR.
@@ -53,13 +53,13 @@ class Variance(ScoreRule):
     falls_with_variance = True
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""The posterior variance of each row; for several outputs their scaled sum."""
+        r"""The posterior variance of each row; of several outputs the scaled sum."""
         return variance_left(context)
 
 
 @dataclass(frozen=True)
 class Random(Rule):
-    r"""Measure rows drawn at random, each equally often as far as possible.
+    r"""Measure random rows, each as often as the others as far as possible.
 
     Source:
         The usual baseline.
@@ -68,7 +68,7 @@ class Random(Rule):
     serves = Serves.ANYTHING
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""Rows drawn at random, also in an initial design."""
+        r"""Random rows, in the initial design too."""
         N = len(context.open_rows)
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
@@ -109,7 +109,7 @@ class Straddle(ScoreRule):
 
 @dataclass(frozen=True)
 class RandomizedStraddle(Rule):
-    r"""Measure by the straddle score, its width drawn at random for each round.
+    r"""Measure by the straddle score, with a width drawn at random for each round.
 
     ``beta`` has the chi-square distribution with two degrees of freedom: mostly small,
     so that rows near the level come first, at times large, so that nothing is
@@ -126,14 +126,14 @@ class RandomizedStraddle(Rule):
     only_candidates = True
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The rows of the best scores one after the other, first rows by variance."""
+        r"""The rows with the best scores, one by one; initial rows by variance."""
         drawn = replace(context, beta=drawn_beta(request.seed, request.round))
         scores = variance_left if context.is_initial else Straddle().scores
         return one_by_one(drawn, request, scores)
 
 
 def drawn_beta(seed: int, round: int) -> float:
-    r"""The width of a round: chi-square of two degrees, an exponential of mean 2."""
+    r"""The random width of a round: chi-square with two degrees of freedom (mean 2)."""
     generator = round_generator(seed, round)
     uniform = float(
         torch.rand(
@@ -149,14 +149,14 @@ def in_steps(scores: Tensor, context: SelectionContext) -> Tensor:
 
 
 def by_ratio(scores: Tensor, context: SelectionContext) -> Tensor:
-    r"""Logarithms of positive scores, so that ties are those of a ratio near one."""
+    r"""Logarithms of positive scores, so that scores with a ratio near one tie."""
     positive = scores.clamp_min(torch.finfo(scores.dtype).tiny)
     return in_steps(positive.log(), context)
 
 
 @dataclass(frozen=True)
 class UFunction(ScoreRule):
-    r"""Measure the row in question whose mean is the fewest deviations from the level.
+    r"""Measure the row in question whose mean is fewest deviations from the level.
 
     Source:
         Echard et al. (2011), the learning function U of AK-MCS. Deviations: what is in
@@ -170,7 +170,7 @@ class UFunction(ScoreRule):
     falls_with_variance = True
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""The negative number of deviations of each row, in the steps of ties."""
+        r"""The negative number of standard deviations, scaled for ties."""
         found = most(context, lambda m: u_function(m.mean, m.sigma, m.level), 0)
         return in_steps(found, context)
 
@@ -183,7 +183,7 @@ look for it (Shannon's entropy; for contours Cole et al., 2023)."""
 
 @dataclass(frozen=True)
 class ExpectedFeasibility(ScoreRule):
-    r"""Measure the row in question whose value is expected deepest in a band.
+    r"""Measure the row in question with the largest expected feasibility.
 
     Args:
         alpha: The half-width of the band around the level, in deviations of the row.
@@ -210,7 +210,7 @@ class ExpectedFeasibility(ScoreRule):
         truth_value(self.by_weight, "by_weight")
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""The logarithm of each row's expected feasibility, in the steps of ties."""
+        r"""The logarithm of each row's expected feasibility, scaled for ties."""
 
         def score(m: Moments) -> Tensor:
             return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
@@ -227,7 +227,7 @@ class ExpectedFeasibility(ScoreRule):
 
 @dataclass(frozen=True)
 class RanjanImprovement(ScoreRule):
-    r"""Measure the row in question of the largest improvement of Ranjan et al.
+    r"""Measure the row in question with the largest improvement of Ranjan et al.
 
     Args:
         alpha: The half-width of the band around the level, in deviations of the row.
@@ -249,7 +249,7 @@ class RanjanImprovement(ScoreRule):
         in_interval(self.alpha, "alpha", 0.0, math.inf)
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""The logarithm of each row's improvement, in the steps of ties."""
+        r"""The logarithm of each row's improvement, scaled for ties."""
 
         def score(m: Moments) -> Tensor:
             return ranjan_improvement(m.mean, m.sigma, m.level, self.alpha)
@@ -275,7 +275,7 @@ class Ambiguity(ScoreRule):
 
     @property
     def intervals(self) -> IntervalPolicy:
-        r"""Intersected, if that is wanted."""
+        r"""The policy: intersected intervals, if wanted."""
         return IntervalPolicy(intersects=self.intersects)
 
     def scores(self, context: SelectionContext) -> Tensor:
@@ -285,7 +285,7 @@ class Ambiguity(ScoreRule):
 
 @dataclass(frozen=True)
 class Width(ScoreRule):
-    r"""Measure the row of the widest region.
+    r"""Measure the row with the widest region.
 
     Source:
         Gotovos et al. (2013), Algorithm 2.

@@ -1,4 +1,4 @@
-r"""Rules in turn: alternating, one after another, and for the last runs."""
+r"""Rules that combine others: alternating, switching, and for the last runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WRONG = 0.005
 
 @dataclass(frozen=True)
 class Combined(Rule):
-    r"""Several rules that choose together, in turns or one after the other.
+    r"""Base class of several rules that choose together, in turn or one after another.
 
     What is decided, and by which width, does not depend on which of them chose. If all
     rules have the same width of their own, that is it; else the strategy's, ``beta`` or
@@ -64,20 +64,20 @@ class Combined(Rule):
 
     @property
     def intervals(self) -> IntervalPolicy:
-        r"""How the intervals decide, whichever rule chooses."""
+        r"""The interval policy, whichever rule chooses."""
         return IntervalPolicy.of_all([rule.intervals for rule in self.rules])
 
     def on(self, pool: Pool) -> Rule:
-        r"""The rules for a pool."""
+        r"""The combined rules for a pool."""
         return replace(self, rules=tuple(rule.on(pool) for rule in self.rules))
 
     def check(self, pool: Pool, goal: Goal) -> None:
-        r"""Complain where one of the rules is about another pool or goal."""
+        r"""Complain if one of the rules belongs to another pool or goal."""
         for rule in self.rules:
             rule.check(pool, goal)
 
     def _seen_by(self, at: int, context: SelectionContext) -> SelectionContext:
-        r"""The context with the rule's own memory, width and rows to choose from."""
+        r"""The context with a rule's own memory, width and candidate rows."""
         rule, belief = self.rules[at], context.belief
         open_rows, beta = context.open_rows, context.beta
         if rule.only_candidates and not context.is_initial:
@@ -100,12 +100,12 @@ class Combined(Rule):
         return tuple(rule.judged(own, widest, beta) for rule, own in pairs)
 
     def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
-        r"""The memories after a round, with what its rows add."""
+        r"""The memories after a round whose rows were measured."""
         triples = zip(self.rules, before, after, strict=True)
         return tuple(rule.measured(b, a, rows) for rule, b, a in triples)
 
     def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order of a batch: that of the first rule which does not merely sort."""
+        r"""The visiting order by the first rule that does more than sort."""
         by_number = rows.sort().values
         for rule, own in zip(self.rules, memory, strict=True):
             found = rule.order(own, rows, before)
@@ -116,7 +116,7 @@ class Combined(Rule):
 
 @dataclass(frozen=True)
 class AlternatingRules(Combined):
-    r"""Each measurement by the next of several rules, in a circle.
+    r"""Several rules that take turns, one measurement each.
 
     Rules that err in other ways cover for each other: one that explores, such as
     ``Straddle``, finds the regions that ``ExpectedMisclassification`` then works out.
@@ -147,7 +147,7 @@ class AlternatingRules(Combined):
             )
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The rows that the rules choose, the first by the rule whose turn it is."""
+        r"""The rows chosen in turn, starting with the rule whose turn it is."""
         chosen: list[int] = []
         request = replace(request, left=request.left.clone())
         while len(chosen) < request.size:
@@ -164,7 +164,7 @@ class AlternatingRules(Combined):
         return torch.tensor(chosen, dtype=torch.long)
 
     def _next(self, context: SelectionContext, request: PlanRequest) -> int | None:
-        r"""The next row, of the first rule in turn that has one."""
+        r"""The next row, from the first rule in turn that has one."""
         turn = len(context.belief.fits.measured) + len(request.pending)
         for i in range(turn, turn + len(self.rules)):
             at = i % len(self.rules)
@@ -177,7 +177,7 @@ class AlternatingRules(Combined):
 
 @dataclass(frozen=True)
 class SwitchingRule(Combined):
-    r"""Learn by one rule, and finish by another one.
+    r"""A rule that learns, followed by another one that finishes.
 
     The rules that need the fewest measurements until the answer is *right*, such as
     ``ExpectedMisclassification``, are not those that need the fewest until it is
@@ -215,7 +215,7 @@ class SwitchingRule(Combined):
             )
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""The rows of a batch, all by the one rule or by the other.
+        r"""The rows of a batch, all chosen by one of the two rules.
 
         A rule that has no row left to choose passes its turn on.
         """
@@ -228,7 +228,7 @@ class SwitchingRule(Combined):
 
 
 def expected_wrong(context: SelectionContext) -> float:
-    r"""The share of the items that is expected to be on a wrong side of the level.
+    r"""The expected share of items on the wrong side of the level.
 
     By weights, where items have them. It is a function of the complete rounds: rows
     that are being measured have not made anything surer yet.
@@ -243,7 +243,7 @@ def expected_wrong(context: SelectionContext) -> float:
 
 
 def checked_rules(rules: Any) -> tuple[Rule, ...]:
-    r"""``rules`` as a tuple of rules that can be combined.
+    r"""The ``rules`` as a tuple, if they can be combined.
 
     Raises:
         ValueError: See ``Combined``.
@@ -277,7 +277,7 @@ def checked_rules(rules: Any) -> tuple[Rule, ...]:
 
 
 def costs_of(rules: Sequence[Rule]) -> Iterator[RowCosts]:
-    r"""What the rules, and those that they are made of, have been told of costs."""
+    r"""The costs that rules, and the rules inside them, were given."""
     for rule in rules:
         if isinstance(rule, Combined):
             yield from costs_of(rule.rules)
@@ -287,7 +287,7 @@ def costs_of(rules: Sequence[Rule]) -> Iterator[RowCosts]:
 
 @dataclass(frozen=True)
 class MisclassificationProbability(ScoreRule):
-    r"""Measure the row in question whose expected error weighs most.
+    r"""Measure the row in question with the largest weighted probability of error.
 
     That is the probability that the row does not have its likeliest side, times its
     weight. Of rows that count alike it is the row of ``UFunction``.
@@ -300,7 +300,7 @@ class MisclassificationProbability(ScoreRule):
     only_candidates = True
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""The weighted probability of a wrong side; ties are ratios near one."""
+        r"""The weighted probability of a wrong side; close ratios tie."""
         rows = torch.arange(len(context.posterior.mean))
         wrong = context.goal.doubt(context.posteriors, rows)
         if context.weights is not None:
@@ -317,7 +317,7 @@ class MisclassificationProbability(ScoreRule):
 
 @dataclass(frozen=True)
 class FinalRuns(Combined):
-    r"""One rule chooses the first measurements, another one all later ones.
+    r"""A rule for the first measurements, and another one for all later ones.
 
     With ``MisclassificationProbability()`` for the second rule and a simulator without
     noise this is the hybrid mode: after ``after`` runs, which include the initial

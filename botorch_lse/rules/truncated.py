@@ -1,4 +1,4 @@
-r"""Truncated variance (TruVaR): the one rule with a memory, and a batch form."""
+r"""Truncated variance (TruVaR): a rule with a memory of epochs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from botorch_lse.rules.lookahead import LookAhead, Reductions, Visits
 
 @dataclass(frozen=True)
 class EpochBeta:
-    r"""``beta_(i) = a log(N t_(i)^2)``: the width of the paper's experiments.
+    r"""The width of the paper's experiments, ``beta_(i) = a log(N t_(i)^2)``.
 
     Args:
         n_rows: ``N``, noise levels included.
@@ -42,7 +42,7 @@ class EpochBeta:
         in_interval(self.factor, "factor", 0.0, math.inf)
 
     def __call__(self, t: int) -> float:
-        r"""``beta_(i)`` of an epoch whose first time index is ``t``."""
+        r"""The width ``beta_(i)`` of an epoch whose first time index is ``t``."""
         return self.factor * math.log(max(self.n_rows, 2) * t**2)
 
 
@@ -85,7 +85,7 @@ class Epochs:
 
 @dataclass(frozen=True)
 class TruVaRMemory(Visits):
-    r"""What TruVaR remembers of the complete rounds.
+    r"""The memory of TruVaR after the complete rounds.
 
     Args:
         previous: See ``Visits``.
@@ -98,7 +98,7 @@ class TruVaRMemory(Visits):
 
 @dataclass(frozen=True, eq=False)
 class TruncatedVariance(LookAhead):
-    r"""Measure what most shrinks the widths of the rows in question, per cost.
+    r"""Measure the row that most shrinks the widths in question, per cost.
 
     Args:
         costs: What rows cost; ``None``: the pool's costs, or one each.
@@ -133,7 +133,7 @@ class TruncatedVariance(LookAhead):
 
     @property
     def intervals(self) -> IntervalPolicy:
-        r"""Each interval by itself, made again round by round for the epochs."""
+        r"""The policy: separate intervals, computed anew in each round."""
         return IntervalPolicy(
             width=self.own_width,
             intersects=False,
@@ -143,7 +143,7 @@ class TruncatedVariance(LookAhead):
         )
 
     def check(self, pool: Pool, goal: Goal) -> None:
-        r"""Complain where the look-ahead is about another pool, or not defined.
+        r"""Complain if the costs are of another pool, or the look-ahead is undefined.
 
         Raises:
             ValueError: If the costs are of other rows.
@@ -179,7 +179,7 @@ class TruncatedVariance(LookAhead):
         return replace(memory, epochs=epochs)
 
     def usable(self, context: SelectionContext, rows: Tensor) -> Tensor:
-        r"""The ``prefilter`` rows that the goal thinks best."""
+        r"""The ``prefilter`` rows with the best hints of the goal."""
         if self.prefilter is None:
             return rows
         posterior = context.posterior
@@ -189,7 +189,7 @@ class TruncatedVariance(LookAhead):
         return rows[best].sort().values
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
-        r"""The reduction of truncated variance, the epoch held fixed.
+        r"""The reduction of truncated variance, with the epoch held fixed.
 
         Source:
             Bogunovic et al. (2016), Eq. (3).

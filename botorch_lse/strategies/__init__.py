@@ -1,4 +1,4 @@
-r"""Strategies: ask which rows to measure, tell what came out, read the answer."""
+r"""Strategies: ask which rows to measure, tell the results, read the answer."""
 
 from typing import TYPE_CHECKING
 

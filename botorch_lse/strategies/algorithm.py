@@ -1,4 +1,4 @@
-r"""What the loop of a run asks, and the words with which runs end."""
+r"""The interface of algorithms that the loop asks, and the words for ends of runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
 
 
 class Algorithm(ABC):
-    r"""What the loop of a run asks: what to believe, what to measure, what to answer.
+    r"""The interface that the loop asks: beliefs, rows to measure, answers.
 
     All answers are functions of their arguments alone, so that a run can be rebuilt
     from its seed and its observations. A belief is whatever the algorithm keeps of the
@@ -71,7 +71,7 @@ class Algorithm(ABC):
     def learn_planned(
         self, belief: Any, new: Observations, history: Observations, seed: int
     ) -> Any:
-        r"""The belief after one more round that holds just what was planned for it."""
+        r"""The belief after one more round that holds exactly what was planned."""
         return self.learn(belief, new, history, seed)
 
     def lose(self, belief: Any, rows: Tensor, history: Observations, seed: int) -> Any:
@@ -86,7 +86,7 @@ class Algorithm(ABC):
         return belief
 
     def count_looks(self, belief: Any, n: int) -> Any:
-        r"""The belief once the data of the next round may have been looked at before.
+        r"""The belief if the next round's data may have been looked at before.
 
         Args:
             belief: What the complete rounds say.
@@ -108,7 +108,7 @@ class Algorithm(ABC):
         return False
 
     def stop_reason(self, belief: Any, answer: Classification) -> str | None:
-        r"""Why nothing more need be asked; ``None`` while something is open.
+        r"""The reason to ask for nothing more; ``None`` while something is open.
 
         Args:
             belief: What the complete rounds say.
@@ -126,7 +126,7 @@ class Algorithm(ABC):
         return bool((self.open_rows(belief) & (left > 0)).any())
 
     def is_out_of_reach(self, belief: Any, left: Tensor) -> bool:
-        r"""Whether no more is decided, however often rows are measured that may be.
+        r"""Whether no measurement of the rows left can decide anything more.
 
         Args:
             belief: What the complete rounds say.
@@ -135,7 +135,7 @@ class Algorithm(ABC):
         return False
 
     def at_once(self, belief: Any, request: PlanRequest) -> int:
-        r"""How many measurements may be planned beside those that are pending.
+        r"""The number of measurements that may be planned beside the pending ones.
 
         Args:
             belief: What the complete rounds say.
@@ -146,7 +146,7 @@ class Algorithm(ABC):
         return int((usable * self.open_rows(belief)).sum())
 
     def limit_reason(self, belief: Any, reason: str) -> str:
-        r"""What a run is said to have ended with where no more may be measured.
+        r"""The stop reason to report when the budget or the rows are used up.
 
         Args:
             belief: What the complete rounds say.
@@ -164,7 +164,7 @@ class Algorithm(ABC):
         return None
 
     def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain where a measurement of a row does not show on which side it lies.
+        r"""Complain if a measurement of a row does not show on which side it lies.
 
         Args:
             max_repeats: How often one row may be measured.
@@ -187,7 +187,7 @@ class Algorithm(ABC):
     """Whether noise that is known is Gaussian to an audit; else it is sub-Gaussian."""
 
     def audit_judge(self, belief: Any) -> Judge:
-        r"""How an audit compares values with what is claimed now.
+        r"""The judge by which an audit compares values with the present claim.
 
         By default with ``audit_level(belief)``, and ``has_stated_level`` says whether
         that was estimated.
@@ -199,7 +199,7 @@ class Algorithm(ABC):
     def content(
         self, belief: Any, answer: Classification, confidence: float
     ) -> Content:
-        r"""How much is above, with all that is known of it.
+        r"""The share above the level, with all that is known of it.
 
         Args:
             belief: What the complete rounds say.
@@ -220,15 +220,15 @@ class Algorithm(ABC):
         )
 
     def claim(self, belief: Any) -> Classification:
-        r"""What would be answered if nothing were held back; audits test it."""
+        r"""The answer if nothing were held back, which audits test."""
         return self.classification(belief)
 
     def remarks(self, belief: Any) -> tuple[Remark, ...]:
-        r"""What the told values show that the answer does not say by itself."""
+        r"""Remarks on the told values that the answer does not make itself."""
         return ()
 
     def calibration(self, belief: Any, output: int) -> Calibration:
-        r"""How the predictions of an output compare with what was measured.
+        r"""The comparison of an output's predictions with what was measured.
 
         Raises:
             UnsupportedError: If nothing is predicted.
@@ -304,11 +304,11 @@ class Algorithm(ABC):
 
     @abstractmethod
     def classification(self, belief: Any) -> Classification:
-        r"""The side of every row, with bounds and what is guaranteed."""
+        r"""The side of every row, with bounds and a guarantee."""
 
     @abstractmethod
     def forecast(self, belief: Any, told: int) -> Forecast:
-        r"""About how many more evaluations until everything is decided.
+        r"""The expected number of further evaluations until everything is decided.
 
         Args:
             belief: What the complete rounds say.

@@ -1,4 +1,4 @@
-r"""Strategies put together by the user from a goal, a model and a rule."""
+r"""Strategies that the user puts together from a goal, a model and a rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOKAHEAD_ROWS = 2_500
 
 @dataclass(frozen=True, eq=False)
 class ComposedStrategy(Strategy):
-    r"""A strategy of a goal, a model and a rule: ``Strategy(pool, goal, ...)`` is one.
+    r"""A strategy made of a goal, a model and a rule, by ``Strategy(pool, goal, ...)``.
 
     The strategies with names of their own (``LSEStrategy`` and so on) are such
     combinations; this one takes any goal with any rule, also rules and goals that were
@@ -119,19 +119,19 @@ class ComposedStrategy(Strategy):
 
     @cached_property
     def algorithm(self) -> Any:
-        r"""The parts, on the device of the pool."""
+        r"""The joined parts, moved to the device of the pool."""
         return on_device(self)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        r"""An audit, and a watch on how much is above, if wanted."""
+        r"""The criteria that can end a run early: audit and excursion volume."""
         found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
         watched = content_watches(self.algorithm, self.content_tol, bool(found))
         return (*found, *watched)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
-        r"""Goal, model, rule and loop joined."""
+        r"""The algorithm that joins goal, model, rule and batch size."""
         given = self.max_observations, self.max_repeats, self.layout
         return GaussianAlgorithm(
             self.pool,
@@ -153,47 +153,46 @@ class ComposedStrategy(Strategy):
 
     @property
     def _rule(self) -> Rule:
-        r"""The given rule, or the default one."""
         if self.rule is not None:
             return self.rule
         return default_rule(self.goal, self.pool, self.content_tol is not None)
 
     @cached_property
     def layout(self) -> Layout:
-        r"""What a row of the pool measures."""
+        r"""The layout: which outputs a measurement of a row reveals."""
         return layout_of(self.pool, self.goal)
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``."""
+        r"""The directions of a Pareto set (whether more is better), else ``None``."""
         return self.goal.directions
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        r"""The names of the metrics where the goal has names, in their order."""
+        r"""The names of the metrics, in order, where the goal has names."""
         return self.goal.outputs if self.layout.is_together else ()
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers one measurement consists of."""
+        r"""The number of values per measurement."""
         return self.goal.n_outputs // self.layout.n_each
 
     @property
     def n_predicted(self) -> int:
-        r"""How many outputs have predictions, also where rows measure one of them."""
+        r"""The number of outputs with predictions, also if rows measure one each."""
         return self.goal.n_outputs
 
     @property
     def candidates(self) -> Pool:
-        r"""The rows that are decided about: the pool's, without outputs among them."""
+        r"""The rows to decide about: the pool's, without the column of outputs."""
         return self.layout.candidates
 
     def at_candidates(self, observations: Observations) -> Observations:
-        r"""Measurements at the rows of ``candidates`` to which they belong."""
+        r"""The measurements, numbered by the rows of ``candidates`` they belong to."""
         return self.layout.at_candidates(observations)
 
     def noise_std_of(self, row: int | None) -> tuple[float, ...] | None:
-        r"""The noise standard deviations of the model: see ``Strategy``.
+        r"""The noise standard deviations of the model; see ``Strategy``.
 
         A row that measures one output has the one of that output.
         """
@@ -202,17 +201,17 @@ class ComposedStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: there is a Gaussian process for each output."""
+        r"""True: each output has a Gaussian process."""
         return True
 
     @property
     def takes_history(self) -> bool:
-        r"""True but for bounded norms, correlated outputs and single outputs."""
+        r"""True, except with bounded norms, correlated or single outputs."""
         is_alone = self.layout.is_together and self.parts.model.together is None
         return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:
-        r"""The same strategy, which knows measurements made before the run."""
+        r"""This strategy with measurements that were made before the run."""
         before, past = self.model.history, history.on(self.pool, self.outputs)
         if before is not None:
             past = before.on(self.pool, self.outputs).append(past)
@@ -220,14 +219,11 @@ class ComposedStrategy(Strategy):
 
     @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, in words."""
+        r"""The claimed probability and its assumptions, in words."""
         return str(self.algorithm.guarantee)
 
     def estimate(self, state: State) -> ParetoEstimate:
-        r"""For a Pareto set, the estimated outputs of every row with their intervals.
-
-        Args:
-            state: Where the run stands.
+        r"""The estimated outputs of every row with intervals, for a Pareto set.
 
         Raises:
             ValueError: If the goal is no Pareto set.
@@ -252,7 +248,7 @@ class ComposedStrategy(Strategy):
 
 
 def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
-    r"""The rule for a goal where the user gives none.
+    r"""The default rule of a goal.
 
     For a level it is the one that was never far from the best in ``benchmark peers``:
     the fewest wrong sides to expect, then the fewest measurements until all is sure.
@@ -279,7 +275,7 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
 
 
 def layout_of(pool: Pool, goal: Goal) -> Layout:
-    r"""What the rows of a pool measure: the outputs of the goal, or one of them.
+    r"""The layout of a pool: its rows measure all outputs of the goal, or one of them.
 
     Raises:
         UnsupportedError: If rows measure one output each, and the goal is no region.

@@ -73,7 +73,6 @@ class OnDevice:
         return self._here(found)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        r"""What a method of the inner algorithm answers."""
         given, named = moved((arguments, options), self.device)
         with torch.device(self.device):
             found = getattr(self.inner, name)(*given, **named)

@@ -39,7 +39,7 @@ in a small pool. Nobody makes more; their exact number is not worth the wait."""
 
 @dataclass(frozen=True)
 class Forecast:
-    r"""What remains to be measured, from the current estimate.
+    r"""The measurements that remain, by the current estimate.
 
     Args:
         observations: About how many more evaluations decide everything; ``None`` where
@@ -68,7 +68,7 @@ class Forecast:
 
 
 def most_worth_saying(n_rows: int) -> int:
-    r"""How many evaluations a forecast for a pool counts at most.
+    r"""The largest number of evaluations that a forecast for a pool reports.
 
     Args:
         n_rows: The rows of the pool.
@@ -116,7 +116,7 @@ def observations_needed(
 
 
 def _where_equal(last: tuple[int, float] | None, now: tuple[int, float]) -> float:
-    r"""Where as many evaluations are made as are needed.
+    r"""The point where as many evaluations are made as are needed.
 
     By ``1 / needed = a + b / n``, which is exact for unrelated rows: ``n`` evaluations
     of one row add ``n`` times their precision to that of the prior.

@@ -1,4 +1,4 @@
-r"""Goal, model, rule and widths on Gaussian processes, joined into one algorithm.
+r"""The algorithm that joins goal, model, rule and widths on Gaussian processes.
 
 The goal says what is to be decided, the model what is believed of each output, the
 widths how far the truth may be from that, the rule which rows to measure next.
@@ -264,7 +264,7 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def is_theorem(self) -> bool:
-        r"""Whether a theorem gives the widths: it asks for fixed hyper-parameters."""
+        r"""Whether a theorem gives the widths, which needs fixed hyper-parameters."""
         return self.claims_confidence and self.model.is_fixed
 
     @cached_property
@@ -343,18 +343,17 @@ class GaussianAlgorithm(Algorithm):
         return torch.arange(n - len(self.items), n)
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
-        r"""Posterior means and standard deviations of the ``T`` items."""
         if len(self.items) == len(posterior.mean):
             return posterior.mean, posterior.sigma
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
     def seen(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> Intervals:
-        r"""What the goal may read of the posteriors and regions."""
+        r"""The goal's seen of the posteriors and regions."""
         return Intervals(regions, fits.posteriors, self.item_rows, self.points, beta)
 
     @cached_property
     def points(self) -> Tensor:
-        r"""A number for each of the ``T`` items, the same for equal points."""
+        r"""The point number of each of the ``T`` items, equal for equal points."""
         if self.items is self.pool or self.model.points is not None:
             return self.model.row_points
         return points_of(self.items.X)
@@ -365,7 +364,7 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def _weights(self) -> Tensor | None:
-        r"""By which rows of the posterior count as items, if the items have weights."""
+        r"""The weights of the posterior's rows as items, if items have weights."""
         if self.items.weights is None:
             return None
         first = self._is_first_copy.nonzero().view(-1)
@@ -489,8 +488,6 @@ class GaussianAlgorithm(Algorithm):
         return learnt
 
     def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
-        r"""The belief of newly fitted processes after all observations."""
-
         def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
             return self._with_raised_scale(output, prior, own)
 
@@ -498,7 +495,7 @@ class GaussianAlgorithm(Algorithm):
         return self._after_history(self._prior_belief(fits), history)
 
     def _slips(self, fits: Fits, history: Observations, seed: int) -> tuple[Slip, ...]:
-        r"""The first values that all others do not explain.
+        r"""The initial values that all others do not explain.
 
         Few are looked at, those far from all others; they are predicted by a model that
         is fitted without them.
@@ -526,7 +523,7 @@ class GaussianAlgorithm(Algorithm):
     def _doubting(
         self, learnt: Belief, history: Observations, slips: tuple[Slip, ...]
     ) -> Belief:
-        r"""The belief without slips, whose rows stay open until they have other values.
+        r"""The belief without slips, whose rows stay open until remeasured.
 
         Args:
             learnt: What is believed without them.
@@ -549,7 +546,6 @@ class GaussianAlgorithm(Algorithm):
         return found
 
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
-        r"""What the values show that a learnt model does not say."""
         found: list[Remark | None] = []
         for j, own in enumerate(self.model.by_output(history)):
             between = learnt.fits.posteriors[j].prior.noise_between
@@ -566,7 +562,7 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def _on_history(self) -> tuple[Remark, ...]:
-        r"""What the points of values from before the run show."""
+        r"""The remark on the points of values from before the run."""
         first, pool = self.model.outputs[0], self.model.candidates
         if first.history is None:  # all outputs were measured at the same points
             return ()
@@ -576,7 +572,7 @@ class GaussianAlgorithm(Algorithm):
     def _on_noise(
         self, refuted: Sequence[Refuted | None], history: Observations
     ) -> tuple[Remark, ...]:
-        r"""What repeated measurements say against the noise that was stated."""
+        r"""The remark on repeated measurements that contradict the stated noise."""
         found = []
         for j, one in enumerate(refuted):
             if one is None:
@@ -587,7 +583,7 @@ class GaussianAlgorithm(Algorithm):
         return tuple(found)
 
     def _on_model(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
-        r"""What measured values say against a model, or a norm, that was stated.
+        r"""The remark on measured values that contradict a stated model or norm.
 
         Args:
             learnt: What is believed.
@@ -620,7 +616,7 @@ class GaussianAlgorithm(Algorithm):
         return tuple(found)
 
     def _on_growth(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
-        r"""What values say against a noise that is the same everywhere."""
+        r"""The remark on values that contradict a noise equal everywhere."""
         fits, found = learnt.fits, []
         if not fits.is_informed:
             return ()
@@ -645,7 +641,7 @@ class GaussianAlgorithm(Algorithm):
         return tuple(found)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:
-        r"""What the values show that a learnt model does not say."""
+        r"""Remarks on the told values that a fitted model does not make itself."""
         return belief.remarks
 
     def lose(
@@ -667,12 +663,11 @@ class GaussianAlgorithm(Algorithm):
         return replace(belief, sides=sides, one_sided=None, held_back=None)
 
     def count_looks(self, belief: Belief, n: int) -> Belief:
-        r"""The belief with so many intervals more that somebody may have seen."""
+        r"""The belief with more intervals counted that somebody may have seen."""
         fits = replace(belief.fits, more_looks=belief.fits.more_looks + n)
         return replace(belief, fits=fits, n_intervals=belief.n_intervals + n)
 
     def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
-        r"""Whether every point was measured that can be."""
         return not bool(self.model.unseen(measured, lost).any())
 
     def warn_of_contradictions(self, learnt: Belief, belief: Belief) -> None:
@@ -689,7 +684,7 @@ class GaussianAlgorithm(Algorithm):
             warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
 
     def _ahead(self, belief: Belief, new: Observations) -> tuple[Tensor, ...]:
-        r"""The residuals of all values from what was predicted, with a round's.
+        r"""The residuals of all values from their predictions, with a new round's.
 
         Args:
             belief: The belief before the round.
@@ -705,7 +700,7 @@ class GaussianAlgorithm(Algorithm):
     def _with_raised_scale(
         self, output: int, prior: GPPrior, history: Observations
     ) -> GPPrior:
-        r"""A fitted process, its scale raised until the level is plausible.
+        r"""The fitted process, its scale raised until the level is plausible.
 
         Plausible means: within ``level_z`` prior standard deviations of the mean of the
         values. A process fitted to data far from the level would else be sure of
@@ -740,7 +735,7 @@ class GaussianAlgorithm(Algorithm):
     def _withheld_if_one_sided(
         self, belief: Belief, history: Observations, is_complete: bool
     ) -> Belief:
-        r"""The belief with nothing decided while all data lie on one side of the level.
+        r"""The belief, undecided while all data lie on one side of the level.
 
         Only for a learnt model, and until every row was measured that can be.
         """
@@ -810,7 +805,6 @@ class GaussianAlgorithm(Algorithm):
         return self._with_sides(replace(belief, fits=fits, n_intervals=t))
 
     def _with_sides(self, belief: Belief) -> Belief:
-        r"""The belief with the regions and sides of the present posterior."""
         fits, posterior = belief.fits, belief.posterior
         beta = self.width_of(belief.n_intervals, posterior)
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
@@ -921,7 +915,7 @@ class GaussianAlgorithm(Algorithm):
         return torch.cat((again, self._by_model(belief, request.after(again))))
 
     def _by_model(self, belief: Belief, request: PlanRequest) -> Tensor:
-        r"""The rows that the rule chooses, and those that are to tell the noise."""
+        r"""The rows that the rule chooses, and repeats that estimate the noise."""
         repeats = self.model.repeats_due(belief.fits, request)
         rows = self._by_rule(belief, replace(request, size=request.size - repeats))
         if repeats == 0:
@@ -935,7 +929,7 @@ class GaussianAlgorithm(Algorithm):
         return torch.cat((rows, self._by_rule(belief, request.after(rows))))
 
     def _by_rule(self, belief: Belief, request: PlanRequest) -> Tensor:
-        r"""The rows that the rule chooses; where only new rows tell more, these first.
+        r"""The rows that the rule chooses, new rows first where only these tell more.
 
         A learnt model waits for values on both sides of the level, or for values that
         differ; the variance alone would repeat rows before all were seen.
@@ -983,7 +977,7 @@ class GaussianAlgorithm(Algorithm):
         return not (fits.is_informed or is_first)
 
     def context(self, belief: Belief, pending: Tensor) -> SelectionContext:
-        r"""Everything that the rule may use when it chooses.
+        r"""The context from which the rule chooses rows.
 
         Args:
             belief: What the complete rounds say.
@@ -1023,7 +1017,7 @@ class GaussianAlgorithm(Algorithm):
         return bool(usable.any())
 
     def is_out_of_reach(self, belief: Belief, left: Tensor) -> bool:
-        r"""Whether no more is decided, however often rows are measured that may be.
+        r"""Whether no measurement of the rows left can decide anything more.
 
         Were their values known exactly, the variance ``v`` of an item would become
         ``w``, and its mean would move by at most ``r = sqrt(beta (v - w))``, if its
@@ -1085,13 +1079,13 @@ class GaussianAlgorithm(Algorithm):
         return bool(torch.isin(self.points[is_open], self.points[usable]).any())
 
     def _known_sigma(self, posterior: PoolPosterior) -> float:
-        r"""The deviation that an exact measurement may leave of a row by rounding."""
+        r"""The standard deviation that rounding may leave of an exact value."""
         return 2 * float(posterior.least_noise) ** 0.5
 
     def repeats_left(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``left``, with 0 for rows that are known exactly."""
+        r"""The counts ``left``, with 0 for rows that are known exactly."""
         return self.model.repeats_left(belief.fits, data, pending, left)
 
     def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
@@ -1123,7 +1117,7 @@ class GaussianAlgorithm(Algorithm):
         return is_ready and not self.model.is_initial(belief.fits)
 
     def worth(self, belief: Belief, new: Observations) -> float:
-        r"""How many exact measurements a round is worth.
+        r"""The number of exact measurements that a round is worth.
 
         Its values take off a share of the variance of each row they measure,
         ``sigma^2 / (sigma^2 + v)`` with ``v`` the noise variance of their mean, where
@@ -1161,7 +1155,7 @@ class GaussianAlgorithm(Algorithm):
         return self.goal.epsilon
 
     def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain where a measurement of a row does not show on which side it lies.
+        r"""Complain if a measurement of a row does not show on which side it lies.
 
         Raises:
             ValueError: If it does not.
@@ -1176,23 +1170,23 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""How the goal says that values be compared with a row's side, if it does."""
+        r"""The goal's own judge of a row's values, if it has one."""
         if self.items is not self.pool:
             return None
         return self.goal.judge()
 
     @property
     def audits_by_itself(self) -> bool:  # type: ignore[override]
-        r"""Not for a Pareto set."""
+        r"""Whether each row is judged by itself: not for a Pareto set."""
         return self._own_judge is None or self._own_judge.by_itself
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
-        r"""As the goal has outputs."""
+        r"""The number of the goal's outputs."""
         return self.goal.n_outputs
 
     def audit_judge(self, belief: Belief) -> Judge:
-        r"""How an audit compares values with what is claimed now."""
+        r"""The judge by which an audit compares values with the present claim."""
         if self.audit_accuracy is None and self._own_judge is not None:
             return self._own_judge
         return super().audit_judge(belief)
@@ -1209,14 +1203,14 @@ class GaussianAlgorithm(Algorithm):
 
     @property
     def has_content(self) -> bool:
-        r"""Whether the rows on one side have a share of the pool that is meant."""
+        r"""Whether rows on one side have a meaningful share of the pool."""
         is_own = self.items is self.model.candidates
         is_level = isinstance(self.goal, Region) or self.goal.has_one_level
         return is_own and is_level
 
     @property
     def can_draw_content(self) -> bool:
-        r"""Whether sides follow from draws of the posteriors: of stated levels.
+        r"""Whether draws of the posteriors decide sides (the levels are stated).
 
         Not of correlated outputs, which would have to be drawn together.
         """
@@ -1237,7 +1231,7 @@ class GaussianAlgorithm(Algorithm):
         return found[0] if len(found) == 1 else torch.stack(found, dim=-1)
 
     def audit_noise_kind(self, belief: Belief) -> str:
-        r"""What is known of the noise: see ``AuditBelief``."""
+        r"""The kind of knowledge about the noise: see ``AuditBelief``."""
         fits = belief.fits
         if self.model.burn_in is not None:
             return SIDE  # estimates, another one for each row
@@ -1248,13 +1242,13 @@ class GaussianAlgorithm(Algorithm):
 
     @property
     def noise_in_words(self) -> str:
-        r"""What noise that is known is taken to be."""
+        r"""The known noise, in words."""
         return "Gaussian noise of the given standard deviation"
 
     # --- the answer -------------------------------------------------------------------
 
     def classification(self, belief: Belief) -> Classification:
-        r"""The side of every item, with bounds and what is guaranteed."""
+        r"""The side of every item, with bounds and a guarantee."""
         words = [self.guarantee]
         if not belief.fits.is_informed and self.model.burn_in is None:
             # There is no model under which anything could have been decided.
@@ -1280,7 +1274,7 @@ class GaussianAlgorithm(Algorithm):
     def content(
         self, belief: Belief, answer: Classification, confidence: float
     ) -> Content:
-        r"""How much is above, with the quantiles of joint draws of undecided rows.
+        r"""The share above, with quantiles of joint draws of undecided rows.
 
         Without them where no level is stated, there is no model yet, or it is not to be
         believed, since all values lie on one side.
@@ -1297,7 +1291,7 @@ class GaussianAlgorithm(Algorithm):
         return replace(found, posterior=(low, high))
 
     def claim(self, belief: Belief) -> Classification:
-        r"""What the model says by itself, also while it is not to decide."""
+        r"""The model's own answer, also while it is not to decide."""
         if belief.held_back is None:
             return self.classification(belief)
         return self.classification(
@@ -1305,7 +1299,7 @@ class GaussianAlgorithm(Algorithm):
         )
 
     def calibration(self, belief: Belief, output: int) -> Calibration:
-        r"""How the predictions of an output compare with what was measured."""
+        r"""The comparison of an output's predictions with what was measured."""
         posterior = belief.fits.posteriors[output]
         ahead = belief.ahead[output] if belief.ahead else posterior.a[:0]
         if not belief.fits.is_informed:
@@ -1336,11 +1330,11 @@ class GaussianAlgorithm(Algorithm):
         return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])
 
     def limit_reason(self, belief: Belief, reason: str) -> str:
-        r"""That nothing was found on the other side, if all values lie on one."""
+        r"""The stop reason at a limit; with all values on one side it says so."""
         return reason if belief.one_sided is None else SO_FAR[belief.one_sided.side]
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
-        r"""About how many more evaluations until everything is decided."""
+        r"""The expected number of further evaluations until everything is decided."""
         found, n = self._forecast(belief, told), len(self.pool)
         if found.more_than is not None:
             return replace(found, basis=ENDLESS)
@@ -1383,7 +1377,7 @@ class GaussianAlgorithm(Algorithm):
         )
 
     def _missing(self, belief: Belief, told: int = 0) -> str:
-        r"""What is missing of the initial design, the end of a sentence.
+        r"""The missing part of the initial design, as the end of a sentence.
 
         Args:
             belief: What the complete rounds say.
@@ -1396,7 +1390,7 @@ class GaussianAlgorithm(Algorithm):
         return f": {left} of the {first} measurements of the initial design are missing"
 
     def _waiting_in_words(self, belief: Belief) -> str:
-        r"""Why nothing is decided, what the run does, and how it ends earlier."""
+        r"""The reason why nothing is decided, and what the run does about it."""
         n = int(self.model.unseen(belief.fits.measured, belief.lost).sum())
         why = "No model can be fitted yet, so nothing is decided."
         if belief.one_sided is not None:
@@ -1461,7 +1455,7 @@ class GaussianAlgorithm(Algorithm):
     def _at_rows(
         self, belief: Belief, rows: Tensor
     ) -> tuple[GaussianAlgorithm, Belief]:
-        r"""The same question about some rows of the pool, and what is believed of them.
+        r"""The same question and belief, about some rows of the pool.
 
         Args:
             belief: What the complete rounds say.
@@ -1511,7 +1505,7 @@ def _are_same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
 
 
 def _warned(before: Belief, after: Belief) -> Belief:
-    r"""The belief afterwards; warns of its remarks that are new."""
+    r"""The belief after a warning about remarks that are new."""
     known = {remark.subject for remark in before.remarks}
     for remark in after.remarks:
         if remark.subject not in known and remark.kind not in ADVICE:
@@ -1520,14 +1514,13 @@ def _warned(before: Belief, after: Belief) -> Belief:
 
 
 def _but(places: Tensor, n: int) -> Tensor:
-    r"""All places of ``n`` but some."""
     kept = torch.ones(n, dtype=torch.bool)
     kept[places] = False
     return kept.nonzero().view(-1)
 
 
 def _without(history: Observations, slips: tuple[Slip, ...]) -> Observations:
-    r"""The observations but those that may be slips."""
+    r"""The observations except those that may be slips."""
     if not slips:
         return history
     places = torch.tensor([slip.place for slip in slips])

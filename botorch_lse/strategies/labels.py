@@ -60,26 +60,26 @@ class Labels(Algorithm):
     has_stated_level = True
 
     def check_audit(self, max_repeats: int | None) -> None:
-        r"""Nothing: that is what labels are here for."""
+        r"""Do nothing: labels are made to be audited."""
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
-        r"""As the judge asks for."""
+        r"""The number of columns that the judge asks for."""
         return self.judge.n_outputs
 
     def audit_judge(self, belief: None) -> Judge:
-        r"""How values are compared with the labels."""
+        r"""The judge that compares values with the labels."""
         return self.judge
 
     @property
     def noise_in_words(self) -> str:
-        r"""What the noise is taken to be."""
+        r"""The assumed noise, in words."""
         if not bool((self.noise_var > 0).any()):
             return "values without noise"
         return "Gaussian noise of the given standard deviation"
 
     def audit_noise_kind(self, belief: None) -> str:
-        r"""Whether the noise is known or learnt: here it is given."""
+        r"""The kind of knowledge about the noise: it is given."""
         return KNOWN
 
     def audit_noise(self, belief: None, new: Observations) -> Tensor:
@@ -91,41 +91,41 @@ class Labels(Algorithm):
         return own if new.y.ndim == 2 else own[:, 0]
 
     def start(self, seed: int) -> None:
-        r"""Nothing is believed but the labels."""
+        r"""An empty belief: nothing is believed but the labels."""
 
     def learn(
         self, belief: None, new: Observations, history: Observations, seed: int
     ) -> None:
-        r"""Values do not change labels; the audit compares them."""
+        r"""The belief unchanged: the audit, not the labels, follows the values."""
 
     def complete(self, observations: Observations) -> Observations:
         r"""The observations as they are."""
         return observations
 
     def planning_belief(self, belief: None) -> None:
-        r"""Nothing, since labels are all that is known."""
+        r"""The belief unchanged: labels are all that is known."""
 
     def round_size(self, belief: None, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
         return self.batch_size if room is None else min(self.batch_size, room)
 
     def plan(self, belief: None, request: Any) -> Tensor:
-        r"""No rows: all are chosen by the audit."""
+        r"""An empty selection: the audit chooses all rows."""
         return torch.empty(0, dtype=torch.long)
 
     def open_rows(self, belief: None) -> Tensor:
-        r"""No rows: all are chosen by the audit."""
+        r"""An empty selection: the audit chooses all rows."""
         return torch.zeros(len(self.pool), dtype=torch.bool)
 
     def repeats_left(
         self, belief: None, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``left``, with 0 for rows that were measured without noise."""
+        r"""The counts ``left``, with 0 for rows that were measured without noise."""
         exact = (self.noise_var[data.indices] == 0).all(dim=-1)
         return left.index_fill(0, data.indices[exact], 0)
 
     def visiting_order(self, belief: None, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The rows by their numbers."""
+        r"""The rows in the order of their numbers."""
         return rows.sort().values
 
     def classification(self, belief: None) -> Classification:
@@ -148,13 +148,13 @@ class Labels(Algorithm):
         )
 
     def forecast(self, belief: None, told: int) -> Forecast:
-        r"""Nothing: the audit says what it takes."""
+        r"""No forecast: the audit says what it takes."""
         return Forecast(0, "The labels are given.")
 
 
 @dataclass(frozen=True, eq=False)
 class LabelAudit(Strategy):
-    r"""Whether given labels are right: rows are drawn at random and measured.
+    r"""A strategy that audits given labels: rows are drawn at random and measured.
 
     Ask, tell and stop as with every strategy. It ends ``"audited"`` once at most
     ``audit[0]`` of the labels can be wrong (``"none found"`` or ``"all above so far"``
@@ -255,7 +255,7 @@ class LabelAudit(Strategy):
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers one measurement consists of."""
+        r"""The number of values per measurement."""
         return self.threshold.n_outputs if isinstance(self.threshold, Region) else 1
 
     @property
@@ -285,7 +285,7 @@ class LabelAudit(Strategy):
 
     @property
     def guarantee(self) -> str:
-        r"""What is claimed before any measurement, in words."""
+        r"""The claim before any measurement, in words."""
         return self.algorithm.classification(None).guarantee
 
     def _complete(self, observations: Observations) -> Observations:

@@ -62,7 +62,7 @@ how large one is: to plan so many again takes half a second in a pool of a thous
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
 class Strategy(ABC):
-    r"""What is to be decided about a pool, and how: ``init``, ``ask``, ``tell``.
+    r"""A question about a pool and a way to answer it: ``init``, ``ask``, ``tell``.
 
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
     before it; ``tell`` may bring its results in pieces and in any order, and the round
@@ -99,7 +99,7 @@ class Strategy(ABC):
             cls.__post_init__ = ordinary(cls.__post_init__)  # type: ignore[attr-defined]
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        r"""``Strategy(pool, goal, ...)`` itself is a ``ComposedStrategy``."""
+        r"""A ``ComposedStrategy`` where the class that is called is ``Strategy``."""
         if cls is Strategy:
             # As ``pathlib.Path`` does. The package loads the class that is made, which
             # knows this module: an import here would close a circle of files.
@@ -126,7 +126,7 @@ class Strategy(ABC):
     def ask(
         self, state: State, pending: Any = None, *, size: int | None = None
     ) -> Batch:
-        r"""The rows to measure next. Asking changes nothing: ask again, get the same.
+        r"""The rows to measure next. Asking changes nothing and can be repeated.
 
         Args:
             state: Where the run stands.
@@ -182,7 +182,7 @@ class Strategy(ABC):
 
     @ordinary
     def room(self, state: State, pending: Any = None) -> int:
-        r"""How many more measurements may be asked for beside those that are out.
+        r"""The number of measurements that may be asked for beside those that are out.
 
         No more than ``MOST_AT_ONCE``, since this is for engines, which ask for as many
         as they have workers, or for all there are. ``ask`` itself has no such limit.
@@ -233,14 +233,14 @@ class Strategy(ABC):
         return rest[matching(rest, kept)]
 
     def _unfilled(self, state: State) -> Tensor:
-        r"""The rows of the open round that have no result, whatever the budget."""
+        r"""The rows of the open round without a result, whatever the budget."""
         if state.plan is None and state.is_done:
             return torch.empty(0, dtype=torch.long)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
         return remove(self.planned(state), gone)
 
     def _room(self, state: State, pending: Tensor) -> int | None:
-        r"""How many measurements the budget allows beside some; ``None``: any."""
+        r"""The number of measurements the budget still allows; ``None``: no limit."""
         if self.max_observations is None:
             return None
         return max(0, self.max_observations - state.n_used - pending.numel())
@@ -271,7 +271,7 @@ class Strategy(ABC):
         return self._run(state).plan(request).sort().values
 
     def _run(self, state: State) -> Run:
-        r"""What is believed in a state, as this strategy goes on with it."""
+        r"""The run behind a state, as this strategy continues it."""
         if state.strategy is self:
             return state.run
         return replace(state.run, algorithm=self.algorithm, criteria=self.criteria)
@@ -280,7 +280,7 @@ class Strategy(ABC):
     def tell(
         self, state: State, observations: Observations | None, *, abandoned: Any = None
     ) -> State:
-        r"""The state after more measurements. Nothing told is ever dropped.
+        r"""The state after more measurements, all of which are kept.
 
         Args:
             state: Where the run stands.
@@ -319,7 +319,7 @@ class Strategy(ABC):
 
     @ordinary
     def exclude(self, state: State, rows: Any) -> State:
-        r"""The state once it is known that rows cannot be measured.
+        r"""The state without rows that cannot be measured.
 
         They are never asked for again. Their places in the open round go to other rows,
         which are chosen as if the rest of the round were being measured; the rest of it
@@ -360,7 +360,7 @@ class Strategy(ABC):
 
     @ordinary
     def refill(self, state: State, kept: Tensor, size: int) -> Tensor:
-        r"""Rows for places of the open round that became free, at most ``size``.
+        r"""Rows for the free places of the open round, at most ``size``.
 
         They depend on the complete rounds and the rest of the plan, and not on what was
         told of this round: a replay could not know what came before the exclusion.
@@ -389,7 +389,7 @@ class Strategy(ABC):
         plans: Mapping[int, Sequence[int]] | None = None,
         excluded: Sequence[tuple[int, Sequence[int]]] = (),
     ) -> State:
-        r"""The state after all observations: the same as telling the rounds one by one.
+        r"""The state after all observations, the same as after telling round by round.
 
         Args:
             observations: Labelled by round, as ``state.observations``. Without labels
@@ -438,7 +438,6 @@ class Strategy(ABC):
         return state
 
     def _replay_bare(self, state: State, observations: Observations) -> State:
-        r"""The state after observations of whose rounds nothing is known."""
         start, told, places = state, 0, torch.arange(len(observations))
         while told < len(observations):
             one = observations.select(places[told : told + 1])
@@ -481,7 +480,7 @@ class Strategy(ABC):
         return PlanRequest(size, left, pending, state.seed, state.round)
 
     def _n_looks(self, state: State, told: Observations) -> int:
-        r"""How many looks at the intervals values without a label count as.
+        r"""The number of looks at the intervals that unlabelled values count as.
 
         They are told in one call, though no batch may have asked for them together.
         """
@@ -496,7 +495,6 @@ class Strategy(ABC):
         return n
 
     def _is_round(self, state: State, group: Observations) -> bool:
-        r"""Whether a group told at once is the open round."""
         if self.algorithm.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
         if looks(group, state.round) > 1:
@@ -552,7 +550,7 @@ class Strategy(ABC):
         return self._close_if_full(state)
 
     def _exclude(self, state: State, rows: Tensor, done: Tensor) -> State:
-        r"""The state without further measurements of some rows.
+        r"""The state that asks for no more measurements of some rows.
 
         Args:
             state: Where the run stands.
@@ -653,7 +651,7 @@ class Strategy(ABC):
         return self.algorithm.limit_reason(state.belief, reason)
 
     def _is_decided_but_for_excluded(self, state: State) -> bool:
-        r"""Whether rows that were excluded are the only ones that are undecided.
+        r"""Whether all undecided rows are excluded ones.
 
         Nothing can be said of them; the rows that can be measured are not exhausted.
         """
@@ -691,12 +689,12 @@ class Strategy(ABC):
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers one measurement consists of: 1, or one per direction."""
+        r"""The number of values per measurement: 1, or one per direction."""
         return 1 if self.directions is None else len(self.directions)
 
     @property
     def n_predicted(self) -> int:
-        r"""How many outputs have predictions."""
+        r"""The number of outputs that have predictions."""
         return self.n_outputs
 
     @property
@@ -705,12 +703,12 @@ class Strategy(ABC):
         return self.pool
 
     def at_candidates(self, observations: Observations) -> Observations:
-        r"""Measurements at the rows of ``candidates`` to which they belong."""
+        r"""The measurements, numbered by the rows of ``candidates`` they belong to."""
         return observations
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        r"""The names of the metrics, in the order of the outputs, if it knows them."""
+        r"""The names of the metrics, in the order of the outputs, where known."""
         return ()
 
     @property
@@ -728,11 +726,11 @@ class Strategy(ABC):
 
     @property
     def takes_history(self) -> bool:
-        r"""Whether ``with_history`` gives a strategy that learns from it."""
+        r"""Whether ``with_history`` gives a strategy that learns from old data."""
         return False
 
     def with_history(self, history: History) -> Strategy:
-        r"""The same strategy with measurements that were made before the run.
+        r"""This strategy with measurements that were made before the run.
 
         They may be at any points. What the strategy has of them already stays.
 
@@ -764,7 +762,7 @@ class Strategy(ABC):
     # --- what may be told -------------------------------------------------------------
 
     def noise_std_of(self, row: int | None) -> tuple[float, ...] | None:
-        r"""The noise standard deviations that were stated, wherever they stand.
+        r"""The noise standard deviations that were stated, from wherever they are kept.
 
         Args:
             row: The row that is measured; ``None`` for a point that is no row.
@@ -785,7 +783,7 @@ class Strategy(ABC):
 
     @property
     def weighs_by_counts(self) -> bool:
-        r"""Whether means without a noise variance are weighed by their replicates.
+        r"""Whether means without a noise variance are weighted by their replicates.
 
         If not, a mean of several replicates must come with its noise variance, unless
         the strategy was given the noise.
@@ -796,29 +794,29 @@ class Strategy(ABC):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        r"""What may end a run beside that all is decided."""
+        r"""The reasons to end a run early, beside that every row is decided."""
         return ()
 
     @property
     def algorithm(self) -> Algorithm:
-        r"""How a run goes on from what is known."""
+        r"""The algorithm that says how a run continues from what is known."""
         # Not abstract, as type checkers would refuse `Strategy(pool, goal)`.
         raise NotImplementedError
 
     def _complete(self, observations: Observations) -> Observations:
-        r"""What is told, checked, with what is known beforehand about the noise."""
+        r"""The observations, checked, with the noise variances known beforehand."""
         return self.algorithm.complete(observations)
 
 
 def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
-    r"""A standard deviation of each output, from one for all or one each."""
+    r"""One standard deviation per output, from one for all or one each."""
     if std is None:
         return None
     return tuple(std) if isinstance(std, Sequence) else (std,) * n_outputs
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
-    r"""An argument of ``replay`` as a dictionary from rounds to rows of the pool.
+    r"""The rows of the pool by round, from an argument of ``replay``.
 
     Raises:
         ValueError: If it is no such dictionary.
@@ -839,7 +837,7 @@ def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
 
 
 def _exclusions(given: Any, n_rows: int) -> list[tuple[int, Tensor]]:
-    r"""The argument ``excluded`` of ``replay``, checked.
+    r"""The checked argument ``excluded`` of ``replay``.
 
     Raises:
         ValueError: If it is no sequence of pairs of a round and rows of the pool.
@@ -860,7 +858,7 @@ def _exclusions(given: Any, n_rows: int) -> list[tuple[int, Tensor]]:
 
 
 def by_round(observations: Observations) -> list[Observations]:
-    r"""The observations of each round by themselves; one round without labels."""
+    r"""The observations of each round; without labels all are one round."""
     if observations.round is None:
         return [observations]
     return [
@@ -870,7 +868,7 @@ def by_round(observations: Observations) -> list[Observations]:
 
 
 def looks(group: Observations, last: int) -> int:
-    r"""How many looks at the intervals a group that is told together counts as.
+    r"""The number of looks at the intervals that a group told together counts as.
 
     Its label says so: a group that is ``n > 1`` looks has the label ``last + n``. The
     next one may be that of a batch which was asked for beside an open round.
@@ -885,7 +883,7 @@ def looks(group: Observations, last: int) -> int:
 
 
 def looks_in_one_call(n: int, size: int) -> int:
-    r"""How many looks values without a label count as that are told in one call.
+    r"""The number of looks that unlabelled values told in one call count as.
 
     Beside a whole batch a part of another one is no look; where there are two batches
     and more, those of the run they came from may have been of any size.
@@ -898,7 +896,7 @@ def looks_in_one_call(n: int, size: int) -> int:
 
 
 def looks_of_all(state: State, told: Observations) -> int:
-    r"""How many looks at the intervals measurements may be whose rounds nobody knows.
+    r"""The largest number of looks that measurements of unknown rounds can be.
 
     Told as ``told.at_round(state.round + n)`` they count as ``n`` looks, with one
     interval after the last: none is narrower than that of a run that looked less often.
@@ -913,7 +911,7 @@ def looks_of_all(state: State, told: Observations) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Unasked:
-    r"""What came without being asked for, until something else comes.
+    r"""Measurements that came without being asked for, since the last that were.
 
     It is told together, so that it does not matter in which portions it comes.
 
@@ -929,7 +927,7 @@ class Unasked:
 
     @classmethod
     def after(cls, state: State, new: Observations, known: Unasked | None) -> Unasked:
-        r"""The state after more of it.
+        r"""The record after more unasked measurements.
 
         Args:
             state: Where the run stands.
@@ -976,7 +974,6 @@ def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
 
 
 def _entries(observations: Observations) -> list[tuple[Any, ...]]:
-    r"""Round, row and values of each; observations are labelled by round."""
     if len(observations) == 0:
         return []
     assert observations.round is not None  # labelled
@@ -1054,7 +1051,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def check_listable(size: int) -> None:
-    r"""Whether a round can be listed row by row.
+    r"""Check that a round can be listed row by row.
 
     Raises:
         ValueError: If it has more than ``MOST_LISTED`` measurements.
@@ -1071,7 +1068,7 @@ def check_listable(size: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    r"""The answer of a state, made when it is first read.
+    r"""The answer of a state, computed when it is first read.
 
     Args:
         run: What is believed.
@@ -1084,7 +1081,7 @@ class Answer:
     @cached_property
     @ordinary
     def classification(self) -> Classification:
-        r"""The side of every row, with bounds and what is guaranteed."""
+        r"""The side of every row, with bounds and a guarantee."""
         found = self.run.answer()
         if not self.words:
             return found
@@ -1093,7 +1090,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    r"""A strategy's state. It never changes; ``tell`` returns a new one.
+    r"""The immutable state of a run; ``tell`` returns a new one.
 
     Args:
         seed: The seed of ``init``.
@@ -1141,7 +1138,7 @@ class State:
 
     @property
     def belief(self) -> Any:
-        r"""What the algorithm believes after the complete rounds."""
+        r"""The algorithm's belief after the complete rounds."""
         return self.run.belief
 
     @property
@@ -1164,17 +1161,17 @@ class State:
 
     @cached_property
     def rows_of_size(self) -> dict[int, Tensor]:
-        r"""The rows that were planned so far for a size that the call says."""
+        r"""The rows planned so far for a size that the caller gives."""
         return {}
 
     @property
     def is_done(self) -> bool:
-        r"""Whether the run has ended, so that nothing more is to be asked."""
+        r"""Whether the run has ended and nothing more is to be asked."""
         return self.stop_reason is not None
 
     @ordinary
     def forecast(self) -> Forecast:
-        r"""About how many more evaluations until everything is decided.
+        r"""A forecast of how many more evaluations decide every row.
 
         Computed when it is first asked for. It ends at three for each row, or 10,000 in
         a small pool, and at a thousand for several outputs; of a pool of more than some
@@ -1190,7 +1187,7 @@ class State:
 
     @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:
-        r"""How much is above: a probability of failure, an area, a share of a library.
+        r"""The share above the level: probability of failure, area, share of a library.
 
         What ``classification.content`` says by decided rows; the quantiles under the
         model, from joint draws of the undecided rows, where the level is stated; and,
@@ -1209,7 +1206,7 @@ class State:
 
     @ordinary
     def conservative(self, alpha: float = CONFIDENCE) -> Tensor:
-        r"""A set of rows that all lie above the level, with one joint probability.
+        r"""A set of rows that lie above the level together, with a joint probability.
 
         A row may be above with probability 0.99 and a hundred such rows be so together
         with hardly any. Of the sets that hold all rows above some probability of their
@@ -1260,7 +1257,7 @@ class State:
     @property
     @ordinary
     def remarks(self) -> tuple[Remark, ...]:
-        r"""What to know, or to ask, about the values that were told.
+        r"""The remarks and questions about the values that were told.
 
         The guarantee of the answer has their sentences as well. Each has a ``kind``,
         the ``rows`` that it is about and its ``text``.
@@ -1269,7 +1266,7 @@ class State:
 
     @ordinary
     def calibration(self, output: int = 0) -> Calibration:
-        r"""Whether the model's predictions were as good as it said they would be.
+        r"""A comparison of the model's predictions with the measured values.
 
         Print it for a sentence; ``plot_calibration`` draws it.
 
@@ -1288,12 +1285,12 @@ class State:
 
     @property
     def observations(self) -> Observations:
-        r"""Everything told, labelled by round; ``replay`` makes this state from it."""
+        r"""All told values, labelled by round; ``replay`` rebuilds the state."""
         return self.history.append(self.waiting)
 
     @property
     def measurements(self) -> Observations:
-        r"""Everything told, at the rows of the answer: for its table and pictures.
+        r"""All told values at the rows of the answer, for its table and pictures.
 
         The same as ``observations``, unless a row of the pool measures one of several
         outputs (``Pool.at_outputs``).
@@ -1302,7 +1299,7 @@ class State:
 
     @property
     def waiting(self) -> Observations:
-        r"""Observations that are in no complete round yet, labelled by round."""
+        r"""Observations that belong to no complete round yet, labelled by round."""
         found, label = self.told, self.round
         for group in self.deferred:
             assert group.round is not None  # how many looks it is
@@ -1312,13 +1309,13 @@ class State:
 
     @property
     def last_label(self) -> int:
-        r"""The label of what was told last while the round is open."""
+        r"""The label of the values told last while the round is open."""
         rounds = self.waiting.round
         return self.round if rounds is None else max([self.round, *rounds.tolist()])
 
     @property
     def n_used(self) -> int:
-        r"""How many measurements were made, or used up without a result."""
+        r"""The number of measurements made, or used up without a result."""
         return self.observations.n_measured + len(self.abandoned)
 
     def abandoned_in(self, round: int) -> Tensor:
@@ -1333,24 +1330,24 @@ class State:
 
     @property
     def excluded_rows(self) -> Tensor:
-        r"""The rows that were excluded and are not asked for any more, sorted."""
+        r"""The excluded rows, sorted; they are not asked for any more."""
         rows = {row for _, rows in self.excluded for row in rows}
         return torch.tensor(sorted(rows), dtype=torch.long)
 
     def uses(self, n_rows: int) -> Tensor:
-        r"""``n_rows`` counts: how often each row was measured or used up."""
+        r"""``n_rows`` counts of how often each row was measured or used up."""
         lost = torch.tensor([row for _, row in self.abandoned], dtype=torch.long)
         rows = torch.cat((self.observations.measured, lost))
         return torch.bincount(rows, minlength=n_rows)
 
 
 def remove(rows: Tensor, taken: Tensor) -> Tensor:
-    r"""The multiset ``rows`` without ``taken``, order kept; extra ones are ignored."""
+    r"""The multiset ``rows`` without ``taken``, in order; unknown rows are ignored."""
     return rows[~matching(rows, taken)]
 
 
 def matching(rows: Tensor, wanted: Tensor) -> Tensor:
-    r"""Mask of the first entries of ``rows`` that the multiset ``wanted`` holds."""
+    r"""A mask of the first entries of ``rows`` that the multiset ``wanted`` holds."""
     if torch.equal(rows, wanted):  # as a rule; millions are not sorted for it
         return torch.ones(rows.numel(), dtype=torch.bool)
     if rows.numel() == 0 or wanted.numel() == 0:
@@ -1393,7 +1390,7 @@ def _columns(values: Tensor) -> tuple[Tensor, ...]:
 def matching_at_random(
     observations: Observations, wanted: Tensor, seed: int, round: int
 ) -> Tensor:
-    r"""Mask of the entries that were asked for, chosen independently of their values.
+    r"""A mask of the entries asked for, chosen independently of their values.
 
     If there are more results of a row than were asked for, some are chosen at random.
     The first ones would not do: results may be given in the order of their values, and
@@ -1412,7 +1409,7 @@ def matching_at_random(
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    r"""The end of a simulated run.
+    r"""The result of a simulated run.
 
     Args:
         classification: The answer.

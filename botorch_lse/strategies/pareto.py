@@ -107,7 +107,7 @@ class GPParetoStrategy(Strategy):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""For each output, whether more is better."""
+        r"""The directions: for each output, whether more is better."""
         return tuple(self.maximize)
 
     def estimate(self, state: State) -> ParetoEstimate:
@@ -119,17 +119,17 @@ class GPParetoStrategy(Strategy):
 
     @cached_property
     def algorithm(self) -> Any:
-        r"""The parts, on the device of the pool."""
+        r"""The joined parts, moved to the device of the pool."""
         return on_device(self)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        r"""An audit of the answer, if one is wanted."""
+        r"""The audit of the answer, if one is wanted."""
         return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
-        r"""Goal, model, rule and widths joined."""
+        r"""The algorithm that joins goal, model, rule and widths."""
         return GaussianAlgorithm(
             self.pool,
             self.pool,
@@ -145,12 +145,12 @@ class GPParetoStrategy(Strategy):
     @property
     @abstractmethod
     def goal(self) -> ParetoSet:
-        r"""Which rows are Pareto optimal."""
+        r"""The goal: which rows are Pareto optimal."""
 
     @property
     @abstractmethod
     def rule(self) -> Rule:
-        r"""The rule by which the next rows are chosen."""
+        r"""The rule that chooses the next rows."""
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
@@ -168,11 +168,11 @@ class GPParetoStrategy(Strategy):
 
     @property
     def takes_history(self) -> bool:
-        r"""True: there is a Gaussian process for each output."""
+        r"""True: each output has a Gaussian process."""
         return True
 
     def with_history(self, history: History) -> Strategy:
-        r"""The same strategy, which knows measurements made before the run."""
+        r"""This strategy with measurements that were made before the run."""
         past = history.on(self.pool)
         if self.history is not None:
             past = self.history.on(self.pool).append(past)
@@ -180,7 +180,7 @@ class GPParetoStrategy(Strategy):
 
     @cached_property
     def accuracies(self) -> tuple[float, ...]:
-        r"""One accuracy per output, in its units."""
+        r"""The accuracy of each output, in its units."""
         given = one_each(self.epsilon, "epsilon", len(self.maximize))
         end = float("inf")
         return tuple(
@@ -189,12 +189,12 @@ class GPParetoStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: there is a Gaussian process for each output."""
+        r"""True: each output has a Gaussian process."""
         return True
 
     @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
+        r"""The claimed probability and its assumptions, as a sentence."""
         return str(self.algorithm.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
@@ -241,7 +241,7 @@ class GEGEStrategy(GPParetoStrategy):
 
     @cached_property
     def goal(self) -> ParetoSet:
-        r"""Which rows are Pareto optimal, by differences."""
+        r"""The goal: which rows are Pareto optimal, by differences."""
         return ParetoByDifferences(tuple(self.maximize), self.accuracies)
 
     @property

@@ -1,4 +1,4 @@
-r"""The strategies by their names: each is a goal and a rule, on a Gaussian process."""
+r"""The named strategies: each joins a goal and a rule on a Gaussian process."""
 
 from __future__ import annotations
 
@@ -73,56 +73,55 @@ class GPStrategy(Strategy):
             ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
             ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
             (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
-        batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
-            says, or Ax's ``get_next_trials(8)``; one if nobody says.
-        noise_std: The known noise standard deviation, units of ``y``; per-row noise
-            stands in ``pool.noise_var``. Neither: the model's own, or learned. 0 is an
-            exact measurement: a row measured so is not measured again.
+        batch_size: Measurements per round. ``None``: the number in
+            ``ask(state, size=8)`` or in Ax's ``get_next_trials(8)``, by default one.
+        noise_std: The known noise standard deviation, units of ``y``; noise by row
+            belongs in ``pool.noise_var``. Without either the noise is the model's own,
+            or fitted. With 0 measurements are exact, and rows are measured once.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``; a number or a schedule is
             a heuristic width that ignores ``delta`` and claims no confidence.
         norm_bound: ``B``, a bound of the norm of ``f`` less the prior mean in the space
-            of the fixed model's kernel: widths of ``RKHSWidth`` at ``delta``, for one
-            unknown function and any sub-Gaussian noise, in place of the widths for a
-            draw from the process.
+            of the fixed model's kernel. It selects the widths of ``RKHSWidth`` at
+            ``delta``, for one unknown function and any sub-Gaussian noise, in place of
+            the widths for a draw from the process.
         epsilon: The accuracy, units of ``y``.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
-        refit: Fit again every so many rounds (1: always); a float above 1 means once
-            there are so many times as many rounds as at the last fit (1.1: ever more
-            rarely); or a function of the number of complete rounds that says whether
-            to. In between, and for fixed models, hyper-parameters stay. Under a model
-            that is learnt the current interval alone decides, in every round anew:
-            hyper-parameters learnt from all data make earlier intervals no evidence, so
+        max_observations: The largest number of measurements.
+        max_repeats: The largest number of measurements of one row.
+        refit: How often to refit. An int ``n``: every ``n`` rounds. A float ``r > 1``:
+            whenever the number of rounds has grown by the factor ``r`` since the last
+            fit. Or a function of the number of complete rounds that returns a bool. In
+            between, and for fixed models, hyper-parameters stay. With a fitted model
+            only the current interval decides, anew in every round, since
+            hyper-parameters fitted to all data make earlier intervals no evidence; so
             a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
-            most one per row: few data make a learnt model far too sure. Where the noise
-            is not known either, four of these rows are then measured again: without
-            that a fit may take a region for noise.
-        level_z: A model that is learnt keeps the level within so many standard
-            deviations of its prior around the mean of the data: where the fitted scale
-            is smaller, it is raised. First data far from the level would else be taken
-            as proof that nothing reaches it. At most half of the width that decides is
-            used. ``None``: as fitted.
-        needs_both_sides: Whether a model that is learnt decides nothing while all
-            values lie on one side of the level (noise considered; unless every row was
-            measured). The next rows are then those farthest from what was measured.
-            Such data say hardly anything of how high the function rises elsewhere.
+            most one per row: with few data a fitted model is far too sure. If the noise
+            is unknown too, four of these rows are then measured again, because a fit
+            without replicates may take a region for noise.
+        level_z: Raise the scale of a fitted model until the level is within this many
+            prior standard deviations of the data's mean (at most half of the width
+            that decides). Otherwise first data far from the level would be taken as
+            proof that nothing reaches it. ``None``: keep the fitted scale.
+        needs_both_sides: Whether a fitted model decides nothing while all values lie on
+            one side of the level (noise considered; unless every row was measured):
+            such data hardly show how high the function rises elsewhere. The next rows
+            are then those farthest from what was measured.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
-            with probability ``1 - delta``. A level that is not stated counts as it was
-            estimated when the audit began. Rows near the level are measured up to eight
-            times; with ``max_repeats=1`` once, and those that one value does not tell
-            count as wrong. Where the noise is learnt, 15 rows are measured twice to
-            bound it. ``audit_size`` tells the price.
-        content_tol: See ``Strategy(pool, goal, content_tol=...)``: stop once the share
-            above the level is known so well.
+            with probability ``1 - delta``. A level that is not stated is the estimate
+            at the start of the audit. Rows near the level are measured up to eight
+            times, with ``max_repeats=1`` once; rows that one value does not settle
+            count as wrong. If the noise is estimated, 15 rows are measured twice to
+            bound it. ``audit_size`` gives the price.
+        content_tol: Stop once the share above the level is known this well; see
+            ``Strategy(pool, goal, content_tol=...)``.
         memory_budget: Bytes for arrays over the pool.
-        history: Measurements at any points, that were made before the run.
+        history: Measurements at any points that were made before the run.
 
-    No width that a theorem does not give decides before there are data, nor a row of
-    which the prior alone would be sure and whose variance the data have not halved.
+    With a heuristic width nothing is decided before the first data. A row that the
+    prior alone would decide stays undecided until the data have halved its variance.
 
     Raises:
         ValueError: If a number is out of range, both or none of ``threshold`` and
@@ -166,19 +165,19 @@ class GPStrategy(Strategy):
 
     @cached_property
     def algorithm(self) -> Any:
-        r"""The parts, on the device of the pool."""
+        r"""The joined parts, moved to the device of the pool."""
         return on_device(self)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        r"""An audit, and a watch on how much is above, if wanted."""
+        r"""The criteria that can end a run early: audit and excursion volume."""
         found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
         watched = content_watches(self.algorithm, self.content_tol, bool(found))
         return (*found, *watched)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
-        r"""Goal, model, rule and loop joined."""
+        r"""The algorithm that joins goal, model, rule and batch size."""
         return GaussianAlgorithm(
             self.pool,
             self.items,
@@ -198,7 +197,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""What is to be decided about the items."""
+        r"""The question to decide about each item."""
         if self.threshold is not None:
             return Above(self.threshold, self.epsilon)
         return ShareOfMax(self.omega or 0.0, self.epsilon)
@@ -206,21 +205,21 @@ class GPStrategy(Strategy):
     @property
     @abstractmethod
     def rule(self) -> Rule:
-        r"""The rule by which the next rows are chosen."""
+        r"""The rule that chooses the next rows."""
 
     @cached_property
     def gp(self) -> OutputModel:
-        r"""The model, and what is known of the noise."""
+        r"""The model of the output, with what is known about its noise."""
         (past,) = history_of_each(self.history, 1, self.pool)
         return OutputModel(self.pool, self.model, self.noise_std, past)
 
     @property
     def takes_history(self) -> bool:
-        r"""True but for bounded norms, whose kernel is given, and burn-ins."""
+        r"""True, except with ``norm_bound`` (its kernel is given) or a burn-in."""
         return self.norm_bound is None and self.burn_in_plan is None
 
     def with_history(self, history: History) -> Strategy:
-        r"""The same strategy, which knows measurements made before the run."""
+        r"""This strategy with measurements that were made before the run."""
         past = history.on(self.pool)
         if self.history is not None:
             past = self.history.on(self.pool).append(past)
@@ -228,7 +227,7 @@ class GPStrategy(Strategy):
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""The processes of all outputs, and when they are learnt."""
+        r"""The Gaussian processes of all outputs, and when they are refitted."""
         return GaussianProcesses(
             self.pool,
             (self.gp,),
@@ -242,7 +241,7 @@ class GPStrategy(Strategy):
 
     @property
     def burn_in_plan(self) -> BurnIn | None:
-        r"""The rounds in which the noise is learnt; ``None`` where it is known."""
+        r"""The rounds that estimate the noise; ``None`` where it is known."""
         return None
 
     @property
@@ -252,7 +251,7 @@ class GPStrategy(Strategy):
 
     @property
     def initial_observations(self) -> int:
-        r"""How many measurements the initial design has; 0 with a burn-in.
+        r"""The size of the initial design; 0 with a burn-in.
 
         They go to the rows of largest variance.
         """
@@ -265,7 +264,7 @@ class GPStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: answers have the posterior of the Gaussian process."""
+        r"""True: every answer comes with the Gaussian process's posterior."""
         return True
 
     def _complete(self, observations: Observations) -> Observations:
@@ -278,20 +277,20 @@ class GPStrategy(Strategy):
 
     @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, in words."""
+        r"""The claimed probability and its assumptions, in words."""
         return str(self.algorithm.guarantee)
 
 
 def check_goal(
     threshold: float | None, omega: float | None, goals: Sequence[str], name: str
 ) -> None:
-    r"""Complain unless one level is given, or none where the maximiser is a goal.
+    r"""Complain unless exactly one level is given (none is fine for a maximiser).
 
     Args:
         threshold: The level.
         omega: The level as a share of the maximum.
-        goals: Of ``"threshold"``, ``"omega"``, ``"maximiser"`` those that are allowed.
-        name: The strategy's.
+        goals: The allowed ones among ``"threshold"``, ``"omega"``, ``"maximiser"``.
+        name: The strategy's name.
 
     Raises:
         ValueError: If none, both or another one is given, it is out of range, or a
@@ -336,7 +335,7 @@ class MaxVarianceStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class RandomStrategy(GPStrategy):
-    r"""Measure rows drawn at random, each equally often as far as possible.
+    r"""Measure random rows, each as often as the others as far as possible.
 
     Regions and classes are those of LSE. Arguments: see ``GPStrategy``; ``n_initial``
     is ignored, everything is random.
@@ -356,7 +355,7 @@ class RandomStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class LSEStrategy(GPStrategy):
-    r"""Measure the most ambiguous undecided row of intersected confidence regions.
+    r"""Measure the undecided row whose intersected confidence region is most ambiguous.
 
     In batches (LSE_batch) planned rows shrink ``sigma`` and leave ``mean``; the
     regions that result choose the next row and are then forgotten. Regions are
@@ -373,7 +372,7 @@ class LSEStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The rule: measure the row whose interval reaches farthest over the level."""
+        r"""The rule: measure the row whose region reaches farthest over the level."""
         return Ambiguity()
 
 
@@ -402,12 +401,12 @@ class ImplicitLSEStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""Which rows lie above the share of the unknown maximum."""
+        r"""The goal: which rows lie above a share of the unknown maximum."""
         return ShareOfMax(self.omega or 0.0, self.epsilon, self.drop_maximisers)
 
     @property
     def rule(self) -> Rule:
-        r"""The rule: measure the row of the widest confidence region."""
+        r"""The rule: measure the row with the widest confidence region."""
         return Width()
 
 
@@ -431,15 +430,15 @@ class StraddleStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The rule: the row of the largest straddle score, one after the other."""
+        r"""The rule: measure the rows of largest straddle score, one by one."""
         return Straddle()
 
 
 @dataclass(frozen=True, eq=False)
 class ImplicitStraddleStrategy(GPStrategy):
-    r"""Straddle with the level ``omega`` times the largest posterior mean.
+    r"""Measure by the straddle score with the level ``omega max(posterior mean)``.
 
-    The level is a guess that the rule does not try to improve, so it can get stuck.
+    The rule does not try to improve its guess of the level, so it can get stuck.
     Rows are classified by LSE_imp's rule on the current intervals. Arguments: see
     ``GPStrategy``.
 
@@ -451,7 +450,7 @@ class ImplicitStraddleStrategy(GPStrategy):
 
     @property
     def rule(self) -> Rule:
-        r"""The rule: straddle, with the level that the means suggest."""
+        r"""The rule: straddle, at the level that the means suggest."""
         return Straddle()
 
 
@@ -460,8 +459,7 @@ class ImplicitStraddleStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class MELKStrategy(GPStrategy):
-    r"""MELK on a Gaussian process: a batch makes the worst variance of the undecided
-    rows small.
+    r"""MELK on a Gaussian process: batches that lower the worst undecided variance.
 
     In each round the whole batch comes from the optimal design for the undecided rows;
     rows are classified by the current posterior interval (not intersected), and what is
@@ -503,14 +501,14 @@ class MELKStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""Measure what the optimal design for the open targets says."""
+        r"""The rule: the batch that the optimal design for open targets gives."""
         return OptimalDesign(self.rounding, self.design)
 
 
 @dataclass(frozen=True, eq=False)
 class MILKStrategy(GPStrategy):
-    r"""MILK on a Gaussian process: a batch makes the worst variance of the open pairs
-    ``f(x) - omega f(x')`` small.
+    r"""MILK on a Gaussian process: batches that lower the worst variance of the open
+    pairs ``f(x) - omega f(x')``.
 
     ``x`` is above once every pair ``(x, x')`` is certain, below once one is refuted; a
     row below leaves all pairs. The unknown maximum is never estimated. Pairs are judged
@@ -539,18 +537,18 @@ class MILKStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""The implicit level, by pairs."""
+        r"""The goal: a share of the unknown maximum, decided by comparing pairs."""
         return ShareOfMaxByPairs(self.omega or 0.0, self.epsilon)
 
     @cached_property
     def rule(self) -> Rule:
-        r"""Measure what the optimal design for the open targets says."""
+        r"""The rule: the batch that the optimal design for open targets gives."""
         return OptimalDesign(self.rounding, self.design)
 
 
 @dataclass(frozen=True, eq=False)
 class HRAGEStrategy(GPStrategy):
-    r"""H-RAGE on a Gaussian process, in batches: learn which rows are noisy, then
+    r"""H-RAGE on a Gaussian process, in batches: estimate the noise of each row, then
     measure accordingly.
 
     With ``variance_bounds`` a burn-in estimates the noise of every row: the first
@@ -660,7 +658,7 @@ class HRAGEStrategy(GPStrategy):
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""The processes on the rows of the pool, followed by the targets."""
+        r"""The processes on the pool's rows, followed by the targets."""
         model = super().model_part
         if self.targets is None:
             return model
@@ -680,19 +678,19 @@ class HRAGEStrategy(GPStrategy):
 
     @cached_property
     def rule(self) -> Rule:
-        r"""Measure what the optimal design for the open targets says."""
+        r"""The rule: the batch that the optimal design for open targets gives."""
         return OptimalDesign(self.rounding, self.design, may_race=True)
 
     @cached_property
     def parts(self) -> GaussianAlgorithm:
-        r"""The parts joined; forecasts are by the design of what batches look at."""
+        r"""The joined parts; forecasts follow the design of the planned batches."""
         return replace(super().parts, forecasts_by_design=True)
 
     # --- the burn-in ------------------------------------------------------------------
 
     @cached_property
     def burn_in_plan(self) -> BurnIn | None:
-        r"""The burn-in; ``None`` where the noise is known."""
+        r"""The burn-in that estimates the noise; ``None`` where it is known."""
         if self.variance_bounds is None:
             return None
         features = self.pool.X if self.pool.features is None else self.pool.features
@@ -701,11 +699,11 @@ class HRAGEStrategy(GPStrategy):
 
     @property
     def n_burn_in(self) -> int:
-        r"""How many measurements the burn-in has; 0 where the noise is known."""
+        r"""The number of measurements in the burn-in; 0 where the noise is known."""
         return 0 if self.burn_in_plan is None else self.burn_in_plan.n
 
     def burn_in_used(self, state: State) -> int:
-        r"""How many measurements were made during the burn-in."""
+        r"""The number of measurements made during the burn-in."""
         check_state(self, state)
         data = state.belief.fits.burn_in
         return 0 if data is None else data.n
@@ -713,7 +711,7 @@ class HRAGEStrategy(GPStrategy):
     def variances(self, state: State) -> Tensor | None:
         r"""``N`` noise variances, known or estimated; ``None`` during the burn-in.
 
-        Where neither is the case (a model that learns one noise) ``None`` as well.
+        Also ``None`` for a model that fits a single noise variance.
         """
         check_state(self, state)
         data = state.belief.fits.burn_in
@@ -725,7 +723,7 @@ class HRAGEStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TruVaRStrategy(GPStrategy):
-    r"""Measure what most shrinks the widths of the rows in question, per cost.
+    r"""Measure the row that most shrinks the widths of rows in question, per cost.
 
     ``M_t`` are the rows in question: undecided ones for a level set, possible
     maximisers if neither ``threshold`` nor ``omega`` is given. In epoch ``i`` the rule
@@ -735,20 +733,18 @@ class TruVaRStrategy(GPStrategy):
     interval, not intersected.
 
     In a batch the steps are greedy with ``M_t``, ``eta`` and ``beta`` fixed and
-    variances updated; ``t`` counts rounds. Where everything in question has reached
-    ``eta`` inside a batch, the plain variance reduction decides. The answer to "where
-    is the maximum" is ``recommend``; ``classification.above`` holds the accepted row
-    once it is decided.
+    variances updated; ``t`` counts rounds. When all of ``M_t`` has reached ``eta``
+    inside a batch, the plain variance reduction decides. ``recommend`` answers "where
+    is the maximum"; ``classification.above`` holds the accepted row once it is decided.
 
     With ``omega``, ``M_t`` are the rows that are undecided or may be the maximiser, by
     the optimistic and pessimistic levels of LSE_imp: our combination, which the paper
     announces and does not write out.
 
     Args:
-        cost: What a measurement costs, as a function ``(previous, rows) -> costs`` of
-            the row measured before (``None`` at first: no travel) and ``k`` rows; costs
-            positive. Batches come in the order of cheapest next row. Default
-            ``pool.costs``, or 1.
+        cost: The positive costs of ``k`` rows, as a function ``(previous, rows) ->
+            costs`` with the row measured before (``None`` at first: no travel). Batches
+            are ordered by the cheapest next row. Default ``pool.costs``, or 1.
         eta: ``eta_(1)``, in standard deviations of the prior; 0 is pure variance
             reduction in one endless epoch.
         eta_ratio: ``r``, in (0, 1).
@@ -760,9 +756,9 @@ class TruVaRStrategy(GPStrategy):
             classes are found anew from all rows after every round.
         only_open: Whether to measure rows of ``M_t`` only; much faster.
         anticipates: Whether the sum after the look-ahead runs over the rows that would
-            then be in question, were the observation its mean. Not for ``omega``.
-        prefilter: Score only so many rows: those of largest upper bound (maximiser),
-            straddle score (threshold) or variance (omega).
+            be in question if the observation equalled its mean. Not for ``omega``.
+        prefilter: The number of rows to score: those of largest upper bound
+            (maximiser), straddle score (threshold) or variance (omega).
 
     Other arguments: see ``GPStrategy``; a given ``beta`` schedule is read at ``t_(i)``
     and kept through the epoch, the theorem's (``None``) grows with ``t``.
@@ -844,7 +840,7 @@ class TruVaRStrategy(GPStrategy):
 
     @property
     def costs_depend_on_previous(self) -> bool:
-        r"""Whether ``cost`` was given, a function of the row measured before."""
+        r"""Whether ``cost`` was given: a function of the row measured before."""
         return self.cost is not None
 
     # --- noise levels -----------------------------------------------------------------
@@ -856,12 +852,12 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def points(self) -> Tensor:
-        r"""A number for each of ``N`` rows, the same for all levels of one point."""
+        r"""The point number of each of ``N`` rows, equal at all levels of a point."""
         return points_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property
     def gp(self) -> OutputModel:
-        r"""The model, of the inputs without the noise level, and the known noise."""
+        r"""The model of the inputs without noise level, and the known noise."""
         model = self.model
         if self.has_levels and isinstance(model, Kernel):
             model = replace(GPPrior.from_kernel(model), transform_inputs=_without_last)
@@ -871,7 +867,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def model_part(self) -> GaussianProcesses:
-        r"""The process, equal at all noise levels of a point."""
+        r"""The process, which is the same at all noise levels of a point."""
         model = replace(super().model_part, points=self.points)
         if self.model is not None or not self.has_levels:
             return model
@@ -886,11 +882,8 @@ class TruVaRStrategy(GPStrategy):
     def recommend(self, state: State) -> int:
         r"""The row to report as the maximiser: the one with the largest posterior mean.
 
-        Rows that were ruled out count too, since with a heuristic width that may have
-        been wrong. ``state.classification.above`` holds the accepted row.
-
-        Args:
-            state: Where the run stands.
+        Excluded rows count too, since a heuristic width may have excluded them wrongly.
+        ``state.classification.above`` holds the accepted row.
 
         Source:
             Bogunovic et al. (2016), section 4.
@@ -902,11 +895,7 @@ class TruVaRStrategy(GPStrategy):
         return int(first_best(mean, everything, scale) or 0)
 
     def spent(self, state: State) -> float:
-        r"""The summed costs of all complete rounds.
-
-        Args:
-            state: Where the run stands.
-        """
+        r"""The summed costs of all complete rounds."""
         check_state(self, state)
         return float(state.belief.memory.spent)
 

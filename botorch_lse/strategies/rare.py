@@ -1,4 +1,4 @@
-r"""Rare events: go on with a pool that has more rows where the model sees the event.
+r"""Rare events: runs that extend their pool where the model sees the event.
 
 An event of probability 1e-6 does not occur among the first rows. What was measured says
 in which direction it lies: rows are drawn there, the run goes on among all rows, and so
@@ -108,7 +108,7 @@ def extended(state: State, n: int) -> State:
 
 
 def _direction(strategy: Strategy) -> tuple[int, Origin]:
-    r"""1 where larger values are asked for, -1 where smaller ones; how rows were drawn.
+    r"""The sign of the event (1: larger values, -1: smaller), and the pool's origin.
 
     Raises:
         UnsupportedError: If the strategy has no stated level and no model, or claims a
@@ -205,7 +205,6 @@ def rare_event(
 
 
 def _watching(strategy: Any) -> Any:
-    r"""The strategy, watching its content and not waiting for values on both sides."""
     if strategy.content_tol is None:
         known = ContentKnown(0.05, until_sampled=True)
         strategy = replace(strategy, content_tol=known)
@@ -216,14 +215,13 @@ def _watching(strategy: Any) -> Any:
 
 
 def _is_met(state: State) -> bool:
-    r"""Whether a value of the event was measured."""
     goal, data = state.strategy.parts.goal, state.observations  # type: ignore[attr-defined]
     exact = torch.zeros_like(data.y)
     return bool((goal.found_sides(data.indices, [data.y], [exact]) == ABOVE).any())
 
 
 def design_points(u: Tensor, above: Tensor, mean: Tensor) -> Tensor:
-    r"""Rows around which to draw: the likeliest ones above, apart from each other.
+    r"""The rows to draw around: the likeliest ones above, apart from each other.
 
     Args:
         u: ``N x d`` independent standard normal numbers of the rows.

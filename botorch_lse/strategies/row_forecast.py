@@ -39,7 +39,7 @@ def rows_forecast(
     epsilon: float,
     size: int,
 ) -> Forecast:
-    r"""How many more observations decide the rows that are undecided.
+    r"""The number of further observations that decide the undecided rows.
 
     First a plan is made, one measurement after the other, each of the row whose
     interval is the widest relative to its gap. Where the plan grows too long, the size
@@ -87,7 +87,7 @@ def rows_forecast(
 
 
 def some_rows(n_rows: int, without: Tensor, size: int) -> Tensor:
-    r"""Rows of a pool drawn at random, always the same ones.
+    r"""The same random rows of a pool at every call.
 
     Args:
         n_rows: The rows of the pool.
@@ -107,7 +107,7 @@ def planned_observations(
     noise_var: Tensor,
     most: int,
 ) -> int | None:
-    r"""Measurements until every variance is at most the wanted one.
+    r"""The number of measurements until every variance is at most the wanted one.
 
     Args:
         posterior: Where the run stands.

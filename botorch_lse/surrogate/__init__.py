@@ -1,1 +1,1 @@
-r"""What a strategy believes: Gaussian processes, given or learnt, one per output."""
+r"""The surrogate of a strategy: Gaussian processes, given or fitted, one per output."""

@@ -1,4 +1,4 @@
-r"""What was stated, held against what was told: the noise, and the model."""
+r"""Tests of the stated noise and model against the values that were told."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLIGHT = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Refuted:
-    r"""That repeated measurements differ by more than the stated noise.
+    r"""A finding that repeated measurements differ more than the stated noise allows.
 
     Args:
         places: ``n`` bools: the values of rows that do.
@@ -41,7 +41,7 @@ class Refuted:
 
     @property
     def largest(self) -> float:
-        r"""The largest noise variance that is used in place of a stated one."""
+        r"""The largest noise variance that replaces a stated one."""
         return float(self.variances[self.places].max())
 
 
@@ -93,7 +93,7 @@ def _beyond(chi: Tensor, freedom: Tensor) -> Tensor:
 
 
 def _at_most(within: Tensor, freedom: Tensor) -> Tensor:
-    r"""The upper limit of the variance by sums of squares within rows."""
+    r"""The upper limit of the variance, from sums of squares within rows."""
     # Not at the top: it takes long to load, and is needed where something is wrong.
     from scipy.stats import chi2
 
@@ -101,7 +101,7 @@ def _at_most(within: Tensor, freedom: Tensor) -> Tensor:
 
 
 def off_their_values(L: Tensor, a: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
-    r"""``n`` bools: values that the model itself, which knows them, puts elsewhere.
+    r"""``n`` bools: values far from what the model, which knows them, says there.
 
     The residual is ``y - mean = v (L L')^-1 (y - m)``. Its deviation is at most that of
     the noise if the model is right, so that ``CLEARLY`` is a small probability.
@@ -119,12 +119,12 @@ def off_their_values(L: Tensor, a: Tensor, y: Tensor, noise_var: Tensor) -> Tens
 
 
 def are_many(is_off: Tensor) -> bool:
-    r"""Whether so many values are off that it is the model, and no slip."""
+    r"""Whether so many values are off that the model is wrong, and not a value."""
     return int(is_off.sum()) > max(1.0, FEW * len(is_off))
 
 
 def norm_refuted(L: Tensor, a: Tensor, noise_var: Tensor, bound: float) -> bool:
-    r"""Whether values need a function of a larger norm than the stated one.
+    r"""Whether the values need a function with a larger norm than the stated one.
 
     The norm of the posterior mean, ``C = K + V`` and ``r = y - m``, is that of ``f`` at
     most, and of the noise: ``sqrt(r' C^-1 K C^-1 r) <= |f| + sqrt(e' C^-1 K C^-1 e)``.

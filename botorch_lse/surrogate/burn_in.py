@@ -1,4 +1,4 @@
-r"""The burn-in: first rounds that measure the noise, in batches of fixed size.
+r"""The burn-in: initial rounds of fixed size that measure the noise.
 
 H-RAGE (Weltz et al. 2023) needs the noise variance of every row. Its burn-in has two
 stages: the first estimates the mean, the second the variances, from residuals.
@@ -27,7 +27,7 @@ them estimate the variances; the standard error at the worst row is then at most
 
 @dataclass(frozen=True, eq=False)
 class BurnInData:
-    r"""What was measured in the burn-in.
+    r"""The measurements of the burn-in.
 
     Args:
         first: The first stage, for the mean.
@@ -51,11 +51,11 @@ class BurnInData:
 
     @property
     def lasts(self) -> bool:
-        r"""Whether the variances are still to be learnt."""
+        r"""Whether the burn-in goes on: the variances are not estimated yet."""
         return self.variances is None
 
     def counts(self, stage: int) -> Tensor:
-        r"""``N``, how often each row was measured in stage 0 or 1."""
+        r"""``N`` counts of how often each row was measured in stage 0 or 1."""
         return (self.first, self.second)[stage].counts
 
     def add(self, stage: int, new: Observations) -> BurnInData:
@@ -68,7 +68,7 @@ class BurnInData:
 
 @dataclass(frozen=True, eq=False)
 class BurnIn:
-    r"""HEAD's two stages in rounds of equal size; no round belongs to both.
+    r"""The plan of HEAD's two stages, in rounds of equal size within one stage.
 
     Args:
         Phi: ``N x m`` features.
@@ -91,7 +91,7 @@ class BurnIn:
 
     @cached_property
     def stages(self) -> tuple[Tensor, Tensor]:
-        r"""How often each of the ``N`` rows is to be measured in each stage."""
+        r"""``N`` counts for each stage: how often to measure each row."""
         designs = head_designs(self.Phi)
         least = designs.least
         size = self.size
@@ -108,11 +108,11 @@ class BurnIn:
 
     @property
     def n(self) -> int:
-        r"""How many measurements are planned for both stages."""
+        r"""The number of measurements planned for both stages."""
         return sum(int(stage.sum()) for stage in self.stages)
 
     def _stage(self, data: BurnInData) -> int:
-        r"""0 while the first stage still needs measurements, else 1."""
+        r"""The current stage: 0 while the first one needs measurements, else 1."""
         return int(data.first.n >= int(self.stages[0].sum()))
 
     def after(self, data: BurnInData, new: Observations) -> BurnInData:

@@ -1,4 +1,4 @@
-r"""What a posterior says of the share above a level: joint draws of undecided rows.
+r"""Joint posterior draws of undecided rows, for the share above a level.
 
 The sides of neighbours are correlated, so that the spread of a share is not the sum of
 the spreads of its rows: they are drawn together.
@@ -44,7 +44,7 @@ ENLARGED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    r"""A part of the posterior covariance of some rows, and what is left.
+    r"""A low-rank part of the posterior covariance of some rows, and the remainder.
 
     Args:
         factor: ``r x m``, units of ``y``.
@@ -56,7 +56,7 @@ class LowRank:
 
     @classmethod
     def of(cls, posterior: PoolPosterior, rows: Tensor) -> LowRank:
-        r"""With pivots drawn by the variance left, always the same for a posterior.
+        r"""The low-rank part with random pivots, always the same for a posterior.
 
         Args:
             posterior: On the pool.
@@ -143,7 +143,6 @@ def joint_draws(
 
 
 def _root(covariance: Tensor) -> Tensor:
-    r"""A factor of a covariance that may be singular."""
     largest = float(covariance.diagonal().max())
     one = torch.eye(len(covariance), dtype=covariance.dtype)
     jitter = FACTOR_JITTER * largest
@@ -163,7 +162,7 @@ def content_draws(
     n: int = SAMPLES,
     seed: int = 0,
 ) -> Tensor:
-    r"""``n`` draws of the content, by the posteriors; decided items are as decided.
+    r"""``n`` posterior draws of the content; decided items keep their sides.
 
     What is counted are the items of the last class.
 
@@ -245,7 +244,7 @@ def _drawn_members(
 def _in_doubt(
     posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
 ) -> Tensor:
-    r"""``r`` bools: rows near to a level, by the posterior of its output."""
+    r"""``r`` bools: rows near a level, by the posterior of its output."""
     found = torch.zeros(len(rows), dtype=torch.bool)
     for levels, posterior in zip(cells.levels, posteriors, strict=True):
         mean, reach = posterior.mean[rows], SURE * posterior.sigma[rows]
@@ -257,7 +256,7 @@ def _in_doubt(
 def _deviations(
     posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
 ) -> Tensor:
-    r"""``r`` numbers of deviations by which rows are likely to be of the last class.
+    r"""``r`` standard deviations by which rows are likely to be of the last class.
 
     Args:
         posteriors: On the pool, of each output.
@@ -273,7 +272,7 @@ def _deviations(
 
 
 def systematic_sample(mass: Tensor, n: int, seed: int) -> tuple[Tensor, Tensor]:
-    r"""At most ``n`` of the rows that stand for all, and the mass of each of them.
+    r"""A sample of at most ``n`` rows that stand for all, with their masses.
 
     The masses are laid end to end, and a comb of ``n`` teeth at equal distances is put
     down at a random place. A row counts as often as teeth meet it, each time for the

@@ -1,4 +1,4 @@
-r"""What a row of the pool measures: all outputs of a candidate, or one of them."""
+r"""Layouts: the outputs that a measurement of a pool's row reveals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botorch_lse.models.gaussian_process import PoolPosterior
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    r"""What the rows of a pool measure: here each all outputs of one candidate.
+    r"""The layout of a pool each of whose rows measures all outputs of a candidate.
 
     Args:
         pool: The rows that can be measured.
@@ -30,26 +30,26 @@ class Layout:
 
     @property
     def is_together(self) -> bool:
-        r"""Whether a measurement has all outputs."""
+        r"""Whether a measurement reveals all outputs."""
         return True
 
     @property
     def names(self) -> tuple[str, ...]:
-        r"""The names of the outputs, where the pool knows them; else nothing."""
+        r"""The names of the outputs where the pool knows them, else empty."""
         return ()
 
     @property
     def n_each(self) -> int:
-        r"""How many measurements give all outputs of a candidate."""
+        r"""The number of measurements that give all outputs of a candidate."""
         return 1
 
     @property
     def candidates(self) -> Pool:
-        r"""The pool whose rows are decided about."""
+        r"""The pool whose rows are decided."""
         return self.pool
 
     def candidates_of(self, output: int) -> Pool:
-        r"""The candidates, with the noise that is known of an output."""
+        r"""The candidates, with the known noise of one output."""
         return self.candidates
 
     # --- rows and candidates ----------------------------------------------------------
@@ -63,11 +63,11 @@ class Layout:
         return candidates
 
     def by_row(self, of_candidates: Tensor) -> Tensor:
-        r"""What is said of each candidate, for the rows that measure it."""
+        r"""Numbers of the candidates, for the rows that measure them."""
         return of_candidates
 
     def split(self, rows: Tensor) -> list[Tensor]:
-        r"""For each output the candidates that rows measure."""
+        r"""The candidates that rows measure, output by output."""
         return [rows] * self.n_outputs
 
     def rows(self, each: Sequence[Tensor]) -> Tensor:
@@ -77,11 +77,11 @@ class Layout:
     # --- numbers of each output -------------------------------------------------------
 
     def values(self, each: Sequence[Tensor]) -> Tensor:
-        r"""By row the numbers of each output; of the first where a row has all."""
+        r"""The numbers by row: of the row's own output, or of the first output."""
         return each[0]
 
     def merged(self, each: Sequence[Tensor], how: Callable[[Tensor], Tensor]) -> Tensor:
-        r"""One number by row, made of those of the outputs that it measures.
+        r"""One number by row, merged from the outputs that it measures.
 
         Args:
             each: For each output a number of each candidate.
@@ -90,7 +90,7 @@ class Layout:
         return how(torch.stack(list(each)))
 
     def per_cost(self, scores: Tensor) -> Tensor:
-        r"""Scores by row, divided by what outputs that differ in price cost."""
+        r"""Scores by row per cost, where outputs differ in price."""
         return scores
 
     # --- measurements -----------------------------------------------------------------
@@ -106,11 +106,11 @@ class Layout:
         return [data.output(c) for c in range(self.n_outputs)]
 
     def places(self, rows: Tensor, output: int) -> Tensor:
-        r"""The places among rows of those that measure an output."""
+        r"""The positions, among some rows, of those that measure an output."""
         return torch.arange(len(rows))
 
     def of_row(self, row: int | None, each: Sequence[Any]) -> tuple[Any, ...] | None:
-        r"""Of one entry for each output those that a row measures.
+        r"""The entries, one per output, that belong to a row.
 
         Args:
             row: The row; ``None``: a point that is no row.
@@ -121,14 +121,14 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class OneOutputEach(Layout):
-    r"""The rows of a pool from ``Pool.at_outputs``: each measures one output.
+    r"""The layout of a pool from ``Pool.at_outputs``: each row measures one output.
 
     Row ``j N + i`` measures output ``j`` of candidate ``i``.
     """
 
     @property
     def is_together(self) -> bool:
-        r"""No: a measurement has one output."""
+        r"""False: a measurement reveals one output."""
         return False
 
     @property
@@ -141,7 +141,7 @@ class OneOutputEach(Layout):
 
     @property
     def n_each(self) -> int:
-        r"""One measurement for each output."""
+        r"""The number of outputs: each needs a measurement of its own."""
         return self.n_outputs
 
     @property
@@ -150,7 +150,7 @@ class OneOutputEach(Layout):
 
     @cached_property
     def candidates(self) -> Pool:
-        r"""The pool whose rows are decided about."""
+        r"""The pool whose rows are decided."""
         pool, N, table = self.pool, self._n_candidates, self.pool.table
         return Pool(
             pool.X[:N, :-1],
@@ -162,7 +162,7 @@ class OneOutputEach(Layout):
         )
 
     def candidates_of(self, output: int) -> Pool:
-        r"""The candidates, with the noise that is known of an output."""
+        r"""The candidates, with the known noise of one output."""
         if self.pool.noise_var is None:
             return self.candidates
         noise = self.pool.noise_var.view(self.n_outputs, -1)[output]
@@ -177,11 +177,11 @@ class OneOutputEach(Layout):
         return candidates + output * self._n_candidates
 
     def by_row(self, of_candidates: Tensor) -> Tensor:
-        r"""What is said of each candidate, once for each output."""
+        r"""Numbers of the candidates, once for each output."""
         return of_candidates.repeat(self.n_outputs)
 
     def split(self, rows: Tensor) -> list[Tensor]:
-        r"""For each output the candidates of which rows measure it."""
+        r"""The candidates whose rows measure an output, output by output."""
         output = rows // self._n_candidates
         return [self.at(rows[output == j]) for j in range(self.n_outputs)]
 
@@ -190,11 +190,11 @@ class OneOutputEach(Layout):
         return torch.cat([self.rows_of(j, own) for j, own in enumerate(each)])
 
     def values(self, each: Sequence[Tensor]) -> Tensor:
-        r"""By row the number of the output that it measures."""
+        r"""The number, by row, of the output that it measures."""
         return torch.cat(list(each))
 
     def merged(self, each: Sequence[Tensor], how: Callable[[Tensor], Tensor]) -> Tensor:
-        r"""By row the number of the output that it measures."""
+        r"""The number, by row, of the output that it measures."""
         return self.values(each)
 
     def per_cost(self, scores: Tensor) -> Tensor:
@@ -218,7 +218,7 @@ class OneOutputEach(Layout):
         return found
 
     def places(self, rows: Tensor, output: int) -> Tensor:
-        r"""The places among rows of those that measure an output."""
+        r"""The positions, among some rows, of those that measure an output."""
         return (rows // self._n_candidates == output).nonzero().view(-1)
 
     def of_row(self, row: int | None, each: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -228,7 +228,7 @@ class OneOutputEach(Layout):
 
 @dataclass(frozen=True, eq=False)
 class PairCovariances:
-    r"""Posterior covariances between pairs of a candidate and an output, for planners.
+    r"""Posterior covariances between (candidate, output) pairs, for planners.
 
     Args:
         layout: How rows are pairs.
@@ -245,16 +245,16 @@ class PairCovariances:
 
     @property
     def scale(self) -> float:
-        r"""The largest prior deviation of an output."""
+        r"""The largest prior standard deviation of an output."""
         return max(p.scale for p in self.posteriors)
 
     @property
     def memory_budget(self) -> int:
-        r"""Bytes for arrays over the pool."""
+        r"""The bytes for arrays over the pool."""
         return self.posteriors[0].memory_budget
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances before the batch between pairs, given by their numbers."""
+        r"""Covariances between pairs before the batch, given by their numbers."""
         every = torch.arange(len(self.variance))
         rows, columns = every[rows], every[columns]
         found = self.variance.new_zeros(len(rows), len(columns))

@@ -1,4 +1,4 @@
-r"""The model of one output: how it is given, or learnt from data."""
+r"""The model of one output: given with fixed hyper-parameters, or fitted to data."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ other had drawn."""
 
 @contextmanager
 def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
-    r"""A context with torch's random numbers seeded, and restored when it ends.
+    r"""A context that seeds torch's random numbers and restores them at its end.
 
     Those of the CPU, and of a GPU that is computed on. Only one thread at a time is
     inside; others wait.
@@ -127,7 +127,7 @@ class OutputModel:
         return None if prior is None else self.given(prior)
 
     def given(self, prior: GPPrior) -> GPPrior:
-        r"""A process once its history is known.
+        r"""The process of the prior once its history is known.
 
         Raises:
             ValueError: If the noise of the history is not known.
@@ -138,7 +138,7 @@ class OutputModel:
         return prior.given(self.history.X, self.history.y, noise)
 
     def noise_of_history(self, prior: GPPrior) -> Tensor:
-        r"""The noise variances of history's values: told, stated, or the process's.
+        r"""Noise variances of history's values: told, stated, or the process's.
 
         Args:
             prior: The process, fixed or fitted.
@@ -157,7 +157,7 @@ class OutputModel:
         return noise
 
     def unfitted(self, prior: GPPrior) -> GPPrior:
-        r"""A process that knows where history was measured, but no value."""
+        r"""The process that knows where history was measured, but no value."""
         if self.history is None:
             return prior
         X = self.history.X
@@ -174,13 +174,13 @@ class OutputModel:
 
     @cached_property
     def within_reach(self) -> Tensor:
-        r"""``n`` bools: which points of history tell of the pool; it has some."""
+        r"""``n`` bools: points of history that inform about the pool."""
         assert self.history is not None
         return widths_beyond(self.history.X, self.pool.bounds).amax(dim=-1) <= REACH
 
     @property
     def exact_in_history(self) -> Tensor:
-        r"""``n`` bools: which values of history count as exact; it has some."""
+        r"""``n`` bools: values of history that count as exact."""
         assert self.history is not None
         y, noise = self.history.y, self._known_noise_of_history()
         if noise is None:
@@ -202,7 +202,7 @@ class OutputModel:
         return self.known_noise is not None or told
 
     def check_noise(self) -> None:
-        r"""Complain where stated noise of new values would be lost on a fit.
+        r"""Complain if a fit would lose the stated noise of new values.
 
         Raises:
             ValueError: If the noise of new values is known beforehand, and that of
@@ -217,7 +217,7 @@ class OutputModel:
             )
 
     def allows_fit(self, own: Observations, least: int, is_complete: bool) -> bool:
-        r"""Whether a model can be learnt from the data at all.
+        r"""Whether a model can be fitted to the data at all.
 
         Values that are all alike have no scale, and those of few rows no lengthscale: a
         fit would be certain of whatever it starts from.

@@ -1,4 +1,4 @@
-r"""All outputs together: first rows, repeats, and when models are fitted."""
+r"""All outputs together: initial design, repeats, and the times of fits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ all of a region for noise, and said that nothing is above the level."""
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcesses:
-    r"""The model of a strategy: what is believed of each output, and when it is learnt.
+    r"""The belief of a strategy about all outputs, and the schedule of its fits.
 
     Outputs are independent, or correlated and learnt together. Every measurement has
     all of them.
@@ -140,12 +140,12 @@ class GaussianProcesses:
 
     @cached_property
     def layout(self) -> Layout:
-        r"""What a row of the pool measures."""
+        r"""The layout: which outputs a measurement of a row reveals."""
         return self.given_layout or Layout(self.pool, len(self.outputs))
 
     @cached_property
     def _told_before(self) -> tuple[int, int]:
-        r"""How many points of history tell of the pool, and how many values repeat one.
+        r"""The numbers of history's points that inform about the pool, and of repeats.
 
         What a repeated value says of the noise does not depend on where it is.
         """
@@ -156,7 +156,7 @@ class GaussianProcesses:
         return len(X[first.within_reach].unique(dim=0)), len(X) - len(X.unique(dim=0))
 
     def n_replicates(self, own: Observations) -> int:
-        r"""How many values of an output repeat a row or a point, history's included.
+        r"""The number of values that repeat a row or a point, history's included.
 
         Args:
             own: The output's observations.
@@ -165,7 +165,7 @@ class GaussianProcesses:
 
     @property
     def n_repeats(self) -> int:
-        r"""How many measurements of the initial design are to tell the noise.
+        r"""The number of measurements in the initial design that estimate the noise.
 
         None where it is known, a row must not be measured twice, or the design is the
         user's. What history has of them is not measured again.
@@ -178,7 +178,7 @@ class GaussianProcesses:
 
     @property
     def n_first(self) -> int:
-        r"""How many measurements the initial design has, within the budget.
+        r"""The size of the initial design, within the budget.
 
         ``wanted`` go to the rows of largest variance, ``n_repeats`` to some of these
         again. 0 with a burn-in, which takes its place.
@@ -195,7 +195,7 @@ class GaussianProcesses:
     # --- before data ------------------------------------------------------------------
 
     def start(self) -> Fits:
-        r"""Before any measurement: the given processes, or those for first rows."""
+        r"""The posteriors before any measurement: given, or those for initial rows."""
         if self.burn_in is not None:
             fits = self.unfitted_start()
             if self.is_fixed:
@@ -207,7 +207,7 @@ class GaussianProcesses:
         return self.of_priors(self._given) if self.is_fixed else self.unfitted_start()
 
     def unfitted_start(self) -> Fits:
-        r"""The unfitted processes, by which first rows are chosen, without data."""
+        r"""The unfitted processes that choose initial rows, without data."""
         prior, model = self.unfitted, self.outputs[0].model
         if prior is None and isinstance(model, LearntKernel):
             prior = model.unfitted(self.candidates.X)
@@ -272,7 +272,7 @@ class GaussianProcesses:
         return replace(observations, yvar=yvar)
 
     def count_round(self, fits: Fits, new: Observations) -> Fits:
-        r"""Count one more complete round, and add it to the burn-in if that lasts.
+        r"""The fits after one more complete round, also of a burn-in that goes on.
 
         The posteriors take its values by ``observe``.
         """
@@ -288,7 +288,7 @@ class GaussianProcesses:
         return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
 
     def gross(self, history: Observations) -> Tensor:
-        r"""Places in the history of first values that may be slips.
+        r"""The places in the history of initial values that may be slips.
 
         Those of the initial design, whose values nothing predicted before they came;
         none where measurements are exact, as those of a program are.
@@ -311,12 +311,11 @@ class GaussianProcesses:
     def _places_by_output(
         self, history: Observations
     ) -> Iterator[tuple[Observations, Tensor]]:
-        r"""For each output its own observations, and their places in the history."""
         for j, own in enumerate(self.by_output(history)):
             yield own, self.layout.places(history.indices, j)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
-        r"""``N`` bools: rows that can be measured, of points that were not yet.
+        r"""``N`` bools: rows that can be measured, of points not measured yet.
 
         Args:
             measured: The rows that were measured, replicates included.
@@ -331,7 +330,7 @@ class GaussianProcesses:
     def allows_answers(
         self, fits: Fits, history: Observations, lost: Tensor, is_complete: bool
     ) -> bool:
-        r"""Whether there is a model, or the data suffice to fit one.
+        r"""Whether there is a model, or enough data to fit one.
 
         Args:
             fits: The posteriors, this round counted.
@@ -350,7 +349,7 @@ class GaussianProcesses:
         return enough and self.allows_fit(history, n, is_complete)
 
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
-        r"""Whether models can be learnt from the data; see ``OutputModel``."""
+        r"""Whether models can be fitted to the data; see ``OutputModel``."""
         pairs = zip(self.outputs, self.by_output(history), strict=True)
         return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
 
@@ -427,7 +426,7 @@ class GaussianProcesses:
         )
 
     def _raised(self, history: Observations, floors: Sequence[Tensor]) -> Tensor:
-        r"""Told noise variances, at least what repeats say."""
+        r"""The told noise variances, raised to what repeats say."""
         assert history.yvar is not None
         rows = history.indices
         if not self.layout.is_together:
@@ -436,11 +435,7 @@ class GaussianProcesses:
         return torch.maximum(history.yvar, least.view(history.yvar.shape))
 
     def refuted(self, history: Observations) -> list[Refuted | None]:
-        r"""For each output what repeats say against the noise that was stated.
-
-        Args:
-            history: All observations.
-        """
+        r"""The evidence of repeats against the stated noise, for each output."""
         found: list[Refuted | None] = []
         for j, own in enumerate(self.by_output(history)):
             X, noise, fixed = self.candidates.X, own.yvar, self.outputs[j].fixed
@@ -457,7 +452,7 @@ class GaussianProcesses:
     def floors(
         self, refuted: Sequence[Refuted | None], history: Observations
     ) -> tuple[Tensor, ...]:
-        r"""For each output ``N`` noise variances at least; empty if none is refuted."""
+        r"""``N`` least noise variances per output; empty if none is refuted."""
         if not any(refuted):
             return ()
         floors = []
@@ -473,7 +468,6 @@ class GaussianProcesses:
     def _fitted(
         self, history: Observations, seed: int, n_rounds: int
     ) -> Sequence[GPPrior]:
-        r"""The processes of all outputs, fitted to all observations."""
         if self.together is None:
             pairs = zip(self.outputs, self.by_output(history), strict=True)
             return [out.fit(data, seed, n_rounds) for out, data in pairs]
@@ -491,7 +485,6 @@ class GaussianProcesses:
         history: Observations,
         transform: Callable[[int, GPPrior, Observations], GPPrior],
     ) -> list[GPPrior]:
-        r"""The fitted processes, each transformed and after its own history."""
         triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
         found = [
             prior
@@ -516,7 +509,7 @@ class GaussianProcesses:
     # --- what may be measured ---------------------------------------------------------
 
     def repeats_due(self, fits: Fits, request: PlanRequest) -> int:
-        r"""How many rows of a batch are to be measured again, to tell the noise.
+        r"""The number of a batch's rows to be measured again, to estimate the noise.
 
         Args:
             fits: The posteriors after the complete rounds.
@@ -544,7 +537,7 @@ class GaussianProcesses:
     def repeats_left(
         self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""How often each row may be measured: 0 if it is known exactly in all outputs.
+        r"""The number of measurements left per row: 0 if all its outputs are exact.
 
         Args:
             fits: The posteriors after the complete rounds.
@@ -585,7 +578,7 @@ class GaussianProcesses:
     def _pairs_left(
         self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``repeats_left`` where a measurement gives one output."""
+        r"""The measurements left per row where a measurement gives one output."""
         pairs, parts = self._exactness(fits, data), []
         for _, noise in pairs:
             parts.append(torch.full((len(self.candidates),), torch.inf))
@@ -607,7 +600,7 @@ class GaussianProcesses:
     def _exactness(
         self, fits: Fits, data: Observations
     ) -> list[tuple[float, Tensor | None]]:
-        r"""For each output what counts as exact, and the noise of new measurements.
+        r"""The variance that counts as exact, and the new noise, for each output.
 
         Returns:
             Pairs of the noise variance up to which a measurement is exact, and the
@@ -624,7 +617,7 @@ class GaussianProcesses:
 
     @cached_property
     def known_before(self) -> Tensor:
-        r"""The rows at points that history has measured exactly, all outputs of them.
+        r"""The rows at points that history has measured exactly in all outputs.
 
         Exactly means as precisely as values that are told count as exact.
         """
@@ -639,12 +632,12 @@ class GaussianProcesses:
 
     @cached_property
     def row_points(self) -> Tensor:
-        r"""A number for each of ``N`` rows, the same for rows that are one point."""
+        r"""The point number of each of ``N`` rows, equal for rows at one point."""
         return points_of(self.pool.X) if self.points is None else self.points
 
 
 def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:
-    r"""``size`` of the rows that were measured once, evenly spaced among them.
+    r"""The ``size`` rows, evenly spaced among those that were measured once.
 
     Args:
         rows: Rows that were measured, replicates included.
@@ -662,7 +655,7 @@ def spread_over(rows: Tensor, left: Tensor, size: int) -> Tensor:
 
 
 def repeats_left(left: Tensor, exact: Tensor, known: Tensor, points: Tensor) -> Tensor:
-    r"""How often rows may still be measured if nothing known is measured again.
+    r"""The measurements left per row if no row that is known is measured again.
 
     Args:
         left: ``N`` counts that ``max_repeats`` allows.

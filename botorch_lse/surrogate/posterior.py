@@ -1,4 +1,4 @@
-r"""What is believed of each output after some measurements."""
+r"""The posteriors of all outputs after some measurements."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class Fits:
 
     @property
     def new_noise(self) -> Tensor:
-        r"""Noise variances of new observations: by row, of the first output if all."""
+        r"""Noise variances of new observations by row, of the first output if all."""
         return self.layout.values(self.noise)
 
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
-        r"""For each output the noise variances of measurements, given or estimated."""
+        r"""Noise variances of measurements, given or estimated, for each output."""
         pairs = zip(self.layout.by_output(new), self.noise, strict=True)
         found = [
             noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
@@ -88,7 +88,7 @@ class Fits:
         return tuple(found)
 
     def surprises(self, new: Observations) -> tuple[Tensor, ...]:
-        r"""For each output the standardised residuals of values from predictions."""
+        r"""Standardised residuals of values from predictions, for each output."""
         given = self._given(new)
         if self.posteriors[0].is_correlated:
             return correlated.surprises(self.posteriors, *given)
@@ -108,12 +108,11 @@ class Fits:
     def _given(
         self, new: Observations
     ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
-        r"""For each output the rows, the values and their noise variances."""
         each = self.layout.by_output(new)
         return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
 
     def expecting(self, rows: Tensor) -> Fits:
-        r"""The posteriors if ``rows`` were measured besides: variances shrink.
+        r"""The posteriors if ``rows`` were measured as well: variances shrink.
 
         Args:
             rows: Rows that are being measured or planned, replicates included.

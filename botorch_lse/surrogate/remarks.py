@@ -1,4 +1,4 @@
-r"""What told values show by themselves, and a model of them does not say.
+r"""Remarks on told values that a model of them does not make.
 
 A remark is a sentence for people: in ``state.remarks``, in the guarantee of every
 answer, and as a ``DataWarning`` when it is first made.
@@ -53,7 +53,7 @@ class DataWarning(BotorchWarning):
 
 @dataclass(frozen=True)
 class Remark:
-    r"""Something to know, or to ask, about the values that were told.
+    r"""A remark or question about the values that were told.
 
     Args:
         kind: ``"levels"``: the values take few different numbers. ``"slip"``: a value
@@ -78,7 +78,7 @@ class Remark:
 
     @property
     def subject(self) -> tuple[str, tuple[int, ...], int]:
-        r"""What it is about: of a remark that says more by now it is the same."""
+        r"""The subject of the remark, which stays the same when it says more later."""
         rows = () if self.kind in ("stated noise", "model") else self.rows
         return self.kind, rows, self.output
 
@@ -135,7 +135,7 @@ def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | 
 def on_noise(
     between: tuple[float, float], is_repeated: bool, output: int = 0
 ) -> Remark:
-    r"""The remark that the data do not tell how large the noise is.
+    r"""The remark that the data do not show how large the noise is.
 
     Args:
         between: The noise variances that they allow.
@@ -157,7 +157,7 @@ def on_noise(
 def on_growing_noise(
     between: tuple[float, float], is_positive: bool, output: int = 0
 ) -> Remark:
-    r"""The remark that the noise is larger where values are.
+    r"""The remark that the noise is larger where the values are larger.
 
     Args:
         between: Its standard deviations among small and among large values.
@@ -183,7 +183,7 @@ def on_growing_noise(
 
 
 def on_stated_noise(refuted: Refuted, rows: Sequence[int], output: int = 0) -> Remark:
-    r"""The remark that repeated measurements differ by more than the stated noise.
+    r"""The remark that repeated measurements differ more than the stated noise allows.
 
     Args:
         refuted: What they refute.
@@ -227,7 +227,7 @@ def on_model(n_off: int, n: int, rows: Sequence[int], output: int = 0) -> Remark
 
 
 def on_norm(bound: float) -> Remark:
-    r"""The remark that values need a function of a larger norm than was stated.
+    r"""The remark that values need a function with a larger norm than was stated.
 
     Args:
         bound: The stated one.
@@ -241,7 +241,7 @@ def on_norm(bound: float) -> Remark:
 
 
 def widths_beyond(X: Tensor, bounds: Tensor) -> Tensor:
-    r"""How far points lie beyond the range of each input, in widths of that range.
+    r"""The distance of points beyond the range of each input, in widths of it.
 
     Args:
         X: ``n x d`` points.
@@ -287,7 +287,7 @@ def on_far_values(
 
 
 def gross(y: Tensor) -> Tensor:
-    r"""Places of values that lie far from all others, and may be slips.
+    r"""The places of values that lie far from all others and may be slips.
 
     Measured by the median of the distances from the median, which one slip does not
     move, so that it cannot hide itself. A value that another one confirms, of the same
@@ -306,7 +306,7 @@ def gross(y: Tensor) -> Tensor:
 
 
 def _far_off(y: Tensor) -> Tensor:
-    r"""``n`` bools: values far from the median that have no other one near."""
+    r"""``n`` bools: values far from the median and from every other value."""
     distance = (y - y.median()).abs()
     spread = NORMAL * distance.median()
     # Where most values are the same there is no spread to measure others by.
@@ -319,7 +319,7 @@ def _far_off(y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Slip:
-    r"""A value that is left out, as it may have been typed or measured wrongly.
+    r"""A value that is left out because it may be mistyped or mismeasured.
 
     Args:
         place: Its place in the history.
@@ -339,11 +339,11 @@ class Slip:
 
     @property
     def is_clear(self) -> bool:
-        r"""Whether the others do not explain it."""
+        r"""Whether the other values clearly do not explain this one."""
         return abs(self.value - self.mean) > CLEAR_SLIP * self.sigma
 
     def remark(self, is_repeated: bool) -> Remark:
-        r"""What is asked about it.
+        r"""The question about this value.
 
         Args:
             is_repeated: Whether the row was measured again, with another result.

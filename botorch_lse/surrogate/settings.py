@@ -46,18 +46,18 @@ class GaussianProcess:
             of the smallest number being output 0.
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; else see ``GPStrategy``, as for the next ones.
-        refit: Fit again every so many rounds; see ``GPStrategy``.
+        refit: How often to refit; see ``GPStrategy``.
         n_initial: Measurements placed by maximal variance before the rule takes over.
-        level_z: Prior standard deviations within which a learnt model holds the level.
+        level_z: Prior standard deviations within which a fitted model keeps the level.
         needs_both_sides: Whether a learnt model decides nothing while all values lie on
             one side of the level.
         norm_bound: A bound of the norm of ``f`` less the prior mean.
         memory_budget: Bytes for arrays over the pool.
-        history: Measurements at any points, that were made before the run. The
-            process is then what it is after them.
-        correlated: Whether outputs are learnt together: a value of one tells of the
-            others. With ``model=None`` by ``fit_multi_task_gp``, else by the factory,
-            whose ``train_X`` has the number of the output as last column.
+        history: Measurements at any points that were made before the run. The process
+            is conditioned on them.
+        correlated: Whether outputs are modelled together, so that a value of one tells
+            about the others: with ``model=None`` by ``fit_multi_task_gp``, else by the
+            factory, whose ``train_X`` has the number of the output as last column.
     """
 
     model: fitted.ModelArgument | Sequence[fitted.ModelArgument] | ModelList = None
@@ -87,8 +87,7 @@ class GaussianProcess:
             n_outputs: How many outputs there are.
             max_observations: The budget.
             max_repeats: How often one row may be measured.
-            layout: What a row of the pool measures; ``None``: all outputs.
-                gives one output; ``None``: it gives all.
+            layout: The outputs that each row measures; ``None``: all.
             outputs: The names of the outputs, where the goal has them.
 
         Raises:
@@ -126,7 +125,7 @@ class GaussianProcess:
         )
 
     def _together(self, n_outputs: int) -> CorrelatedModel | None:
-        r"""What learns all outputs together; ``None`` where they are independent."""
+        r"""The model of correlated outputs; ``None`` where they are independent."""
         truth_value(self.correlated, "correlated")
         is_given = isinstance(self.model, multitask.MultiTaskGP)
         if not (is_given or self.correlated):

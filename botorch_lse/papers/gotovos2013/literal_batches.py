@@ -95,12 +95,12 @@ class ImplicitLSELiteralBatchStrategy(GPStrategy):
 
     @cached_property
     def goal(self) -> Goal:
-        r"""What is to be decided: sides of a share of the maximum."""
+        r"""The goal: the sides of a share of the maximum."""
         return ShareOfMax(float(self.omega or 0.0), self.epsilon, self.drop_maximisers)
 
     @property
     def rule(self) -> ScoreRule:
-        r"""Where to measure: where the confidence region is widest."""
+        r"""The rule: measure where the confidence region is widest."""
         return Width()
 
     @cached_property
@@ -135,7 +135,7 @@ def _information(strategy: _Literal) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LiteralBatches(GaussianAlgorithm):
-    r"""Rounds in which each row that is chosen tightens regions and sides at once.
+    r"""Rounds in which each chosen row tightens regions and sides at once.
 
     Args:
         information: ``C``; else see ``GaussianAlgorithm``.
@@ -153,7 +153,7 @@ class LiteralBatches(GaussianAlgorithm):
 
     @property
     def claims_confidence(self) -> bool:
-        r"""Only where the information bound that the theorem asks for is known."""
+        r"""Whether the information bound that the theorem needs is known."""
         is_known = self.model.is_fixed or self.batch_size == 1
         return self.beta is None and is_known
 
@@ -181,7 +181,7 @@ class LiteralBatches(GaussianAlgorithm):
         return torch.tensor(rows, dtype=torch.long)
 
     def observe(self, belief: Belief, new: Observations) -> Belief:
-        r"""After one more round, whose steps inside the batch are taken first."""
+        r"""The belief after one more round, whose steps inside the batch come first."""
         return super().observe(self._inside_the_batch(belief, new), new)
 
     def _choice(self, belief: Belief, left: Tensor) -> int | None:

@@ -48,15 +48,15 @@ class APERule(TotalsRule):
         return gaussian_threshold(0.5 * math.log(pairs / self.question.delta))
 
     def target(self, belief: TotalsBelief) -> int:
-        r"""As often as a row is measured at once; from then on by pairs."""
+        r"""The measurements of a row at once; from then on pairs decide."""
         return self.step
 
     def width(self, belief: TotalsBelief) -> float:
-        r"""Of intervals that hold together, once; pairs have their own."""
+        r"""The width of intervals that hold together, once; pairs have their own."""
         return self.question.width()
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        r"""All rows decided once all pairs are certain, else the row that comes."""
+        r"""All rows decided once all pairs are certain, else the next row."""
         values, told = self.question.signs * fit.mean, belief.totals.counts
         every = torch.arange(len(values))
         blocks_of_rows = blocks(every, len(values))
@@ -77,7 +77,7 @@ class APERule(TotalsRule):
     def _compared(
         self, values: Tensor, counts: Tensor, rows: Tensor
     ) -> tuple[Tensor, ...]:
-        r"""How some of the ``K`` rows compare with the hardest of the others.
+        r"""The comparison of some of the ``K`` rows with the hardest of the others.
 
         Returns:
             The smallest ``M(i, j)`` less its width and the ``j`` that has it; the
@@ -91,7 +91,7 @@ class APERule(TotalsRule):
         return *M_low.min(dim=1), excess, reach
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
-        r"""By the estimated gaps, row by row."""
+        r"""A forecast by the estimated gaps, row by row."""
         counts, sigma = belief.totals.counts, belief.estimate.sigma.amax(dim=1)
         values = self.question.signs * belief.estimate.mean
         gaps = likely_gaps(empirical_gaps(values), math.sqrt(2) * sigma)

@@ -1,4 +1,4 @@
-r"""What strategies for several outputs share: their signs, data, intervals, answer."""
+r"""Shared parts of strategies for several outputs: signs, data, intervals, answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_sta
 
 @dataclass(frozen=True, eq=False)
 class ParetoBelief:
-    r"""What the algorithm's rounds say.
+    r"""The belief after the algorithm's rounds.
 
     Args:
         t: The round of the algorithm that comes next, from 1.
@@ -68,7 +68,7 @@ B = TypeVar("B", bound=ParetoBelief)
 
 @dataclass(frozen=True, eq=False)
 class ParetoQuestion:
-    r"""Which rows are Pareto optimal, and how sure the answer is to be.
+    r"""The question which rows are Pareto optimal, and how sure the answer must be.
 
     Args:
         pool: The rows.
@@ -151,7 +151,7 @@ class ParetoQuestion:
 
 
 def accept_rest(belief: B) -> B:
-    r"""All open rows accepted, as at the end of GEGE: ``B + A``."""
+    r"""The answer that accepts all open rows, as at the end of GEGE: ``B + A``."""
     side = belief.side.clone()
     side[belief.open] = ABOVE
     return replace(belief, side=side)
@@ -282,7 +282,7 @@ class ParetoStrategy(Strategy):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""As given by ``maximize``."""
+        r"""The directions as given by ``maximize``."""
         return tuple(self.maximize)
 
     @property
@@ -292,7 +292,7 @@ class ParetoStrategy(Strategy):
 
     @cached_property
     def question(self) -> ParetoQuestion:
-        r"""What is to be decided, as the strategy's parts take it."""
+        r"""The question as the strategy's parts take it."""
         return ParetoQuestion(
             self.pool, signs_of(self.maximize), self.sigma, self.delta
         )

@@ -1,4 +1,4 @@
-r"""How far the rows of an instance are from changing sides, and how hard it is.
+r"""Gaps: the distances of rows from changing sides, and the hardness of an instance.
 
 All outputs are maximised. Whatever a row falls behind, it falls behind a row that
 nothing dominates no less, in floating point too: so all rows are compared with this
@@ -20,7 +20,7 @@ from botorch_lse.pareto import PAIRS, pareto_mask
 
 
 def pareto_gaps(means: Any) -> Tensor:
-    r"""How far each row is from changing sides between Pareto optimal and not.
+    r"""The distance of each row from changing between Pareto optimal and not.
 
     With ``m(i, j) = min_c (mu_j(c) - mu_i(c))`` and ``M = -m``: a dominated row has
     ``Delta*_i = max_j m(i, j)``, what must be added to all its outputs to make it
@@ -79,7 +79,7 @@ def standing(means: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def pareto_margins(means: Any) -> Tensor:
-    r"""How far each row is from being strictly dominated, negative if it is.
+    r"""The distance of each row from being strictly dominated, negative if it is.
 
     ``min_{j != i} M(i, j)``: the row is undominated where this is positive, and where
     it is negative minus this is what must be added to all its outputs.

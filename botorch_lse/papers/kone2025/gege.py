@@ -107,7 +107,7 @@ class OptEstimator:
 
 @dataclass(frozen=True, eq=False)
 class DesignSampling(Sampling):
-    r"""By the G-optimal design on the span of the open rows, and its least squares.
+    r"""Sampling by the G-optimal design on the open rows' span, with least squares.
 
     Args:
         X: ``N x h`` features.
@@ -132,7 +132,7 @@ class DesignSampling(Sampling):
         return n
 
     def counts(self, rows: Tensor, n: int) -> Tensor:
-        r"""How often each row is measured: the optimal design, rounded."""
+        r"""The counts of measurements by row: the optimal design, rounded."""
         return OptEstimator(self.X[rows], self.rounding).counts(n, LARGEST_KAPPA)
 
     def fit(self, rows: Tensor, used: Observations) -> LinearFit:
@@ -167,7 +167,7 @@ class GEGEBudgetStrategy(ParetoStrategy):
 
     @cached_property
     def rule(self) -> HalvingRule:
-        r"""Where to measure: by designs on ever fewer rows."""
+        r"""The rule: measure by designs on ever fewer rows."""
         sampling = DesignSampling(features_of(self.pool), self.rounding)
         return HalvingRule(self.question, sampling, budget(self.max_observations))
 
@@ -178,7 +178,7 @@ class GEGEBudgetStrategy(ParetoStrategy):
 
     @property
     def guarantee(self) -> str:
-        r"""None at a stated level."""
+        r"""No claim at a stated level."""
         return (
             "No confidence is claimed: if the outputs are linear in the features, the "
             "error probability falls exponentially in the budget, at a rate that "
@@ -216,14 +216,14 @@ class GEGERule(RoundRule):
         return 0.5 / 2.0**t
 
     def log_factor(self, t: int, n_open: int) -> float:
-        r"""The logarithm in ``t_r`` for a round with so many open rows."""
+        r"""The logarithm in ``t_r`` for a round with this number of open rows."""
         delta = 6 * self.question.delta / (math.pi * t) ** 2
         if self.sample_size == "corrected":
             return math.log(2 * self.question.m * n_open / delta)
         return math.log(self.question.m * n_open / (2 * delta))
 
     def n_samples(self, t: int, n_open: int, rank: int) -> int:
-        r"""``t_r`` for a round with so many open rows, whose features have ``rank``."""
+        r"""The length ``t_r`` of a round, by its open rows and their ``rank``."""
         precision = self.precision(t)
         scale = 32 * (1 + 3 * precision) * self.question.known_noise**2 * max(1, rank)
         n = scale / precision**2 * self.log_factor(t, n_open)
@@ -235,7 +235,7 @@ class GEGERule(RoundRule):
         return self.precision(t) ** 2 / variance
 
     def prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        r"""With the counts of the round that comes, or with the end."""
+        r"""The belief with the counts of the next round, or with the end."""
         counts = torch.zeros_like(belief.counts)
         close = belief.t > 1 and self.precision(belief.t) <= self.epsilon / 4
         if self._places[belief.open].unique().numel() <= 1 or close:
@@ -244,7 +244,7 @@ class GEGERule(RoundRule):
         return replace(belief, counts=counts)
 
     def counts(self, t: int, rows: Tensor) -> Tensor:
-        r"""How often to measure each of the open ``rows`` in round ``t``."""
+        r"""The counts of measurements of the open ``rows`` in round ``t``."""
         estimator = OptEstimator(self.X[rows], self.rounding)
         n = max(self.n_samples(t, len(rows), estimator.rank), estimator.least)
         if self.sample_size == "printed":
@@ -282,11 +282,11 @@ class GEGERule(RoundRule):
         return replace(belief, t=belief.t + 1, side=side)
 
     def width(self, belief: ParetoBelief) -> float:
-        r"""Of intervals that hold in all rounds."""
+        r"""The width of intervals that hold in all rounds."""
         return math.sqrt(2 * self.log_factor(belief.t, belief.open.numel()))
 
     def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
-        r"""By a rehearsal, up to the gaps that are still guessed."""
+        r"""A forecast by a rehearsal, up to the gaps that are still guessed."""
         return rehearsed(self._sizes(belief), told)
 
     def _sizes(self, belief: ParetoBelief) -> Iterator[int]:
@@ -342,7 +342,7 @@ class GEGEPACStrategy(ParetoStrategy):
 
     @cached_property
     def rule(self) -> GEGERule:
-        r"""How long a round is, and what it decides."""
+        r"""The rule: the length of a round, and its decisions."""
         return GEGERule(
             self.question,
             features_of(self.pool),

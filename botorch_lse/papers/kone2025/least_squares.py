@@ -69,7 +69,7 @@ def span_least_squares(
 
 @dataclass(frozen=True, eq=False)
 class ArmTotals:
-    r"""What is needed of all measurements of ``K`` unstructured rows.
+    r"""The totals of all measurements of ``K`` unstructured rows.
 
     Args:
         counts: ``K`` numbers of measurements.
@@ -85,14 +85,14 @@ class ArmTotals:
 
     @classmethod
     def zero(cls, K: int, m: int) -> ArmTotals:
-        r"""No measurement of ``K`` rows with ``m`` outputs."""
+        r"""The totals before any measurement of ``K`` rows with ``m`` outputs."""
         none = torch.zeros(K, m, dtype=torch.float64)
         return cls(none[:, 0].clone(), none, none.sum(dim=0))
 
     def add(
         self, indices: Tensor, y: Tensor, counts: Tensor | None = None
     ) -> ArmTotals:
-        r"""With more measurements, ``n x m`` values; ``counts`` as in a fit."""
+        r"""The totals after ``n x m`` more values; ``counts`` as in a fit."""
         weights = torch.ones_like(y[:, 0]) if counts is None else counts.to(y)
         weighted = weights.unsqueeze(-1) * y
         return ArmTotals(

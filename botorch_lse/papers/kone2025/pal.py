@@ -25,7 +25,7 @@ from botorch_lse.strategies.pareto import GPParetoStrategy
 
 @dataclass(frozen=True)
 class ParetoByRectangles(ParetoSet):
-    r"""The same by rectangles: intersected intervals, one side per output.
+    r"""The Pareto set by rectangles: intersected intervals, one side per output.
 
     A row is rejected if its best corner does not exceed, up to the tolerances, the
     worst corner of a row on the pessimistic front; it is accepted if no row's best
@@ -41,7 +41,7 @@ class ParetoByRectangles(ParetoSet):
 
     @property
     def promise(self) -> str:
-        r"""What holds with the stated probability."""
+        r"""The claim that holds with the stated probability."""
         if not bool(self.tolerances.any()):
             return (
                 "accepted rows are Pareto optimal, and each rejected one is nowhere "
@@ -54,15 +54,15 @@ class ParetoByRectangles(ParetoSet):
         )
 
     def n_claims(self, n_items: int) -> int:
-        r"""One interval for each output of each row."""
+        r"""The number of intervals: one for each output of each row."""
         return len(self.maximize) * n_items
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
-        r"""Every row: what earlier rectangles decided is not believed any more."""
+        r"""The sides with every row open: earlier rectangles are not believed."""
         return sides.reopened(torch.ones_like(contradicted))
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""After a judgement by the corners of the rectangles."""
+        r"""The sides after a judgement by the corners of the rectangles."""
         found = with_outputs(sides, seen)
         estimate = found.estimate
         ends = self.signs * estimate.lower, self.signs * estimate.upper
@@ -149,7 +149,7 @@ class PALStrategy(GPParetoStrategy):
 
     @cached_property
     def goal(self) -> ParetoSet:
-        r"""Which rows are Pareto optimal, by rectangles."""
+        r"""The goal: which rows are Pareto optimal, by rectangles."""
         return ParetoByRectangles(tuple(self.maximize), self.accuracies)
 
     @property

@@ -34,7 +34,7 @@ from botorch_lse.strategies.forecast import Forecast
 
 
 class RoundRule(ABC):
-    r"""How long a round is, and what its own samples decide."""
+    r"""A rule of the length of a round, and of what its own samples decide."""
 
     question: ParetoQuestion
 
@@ -43,7 +43,7 @@ class RoundRule(ABC):
 
     @abstractmethod
     def prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        r"""With the counts of the round that comes, or with the end."""
+        r"""The belief with the counts of the next round, or with the end."""
 
     @abstractmethod
     def fit(self, belief: ParetoBelief, used: Observations) -> LinearFit:
@@ -95,11 +95,11 @@ class OwnSamples(RoundsAlgorithm):
     guarantee: str
 
     def start(self, seed: int) -> ParetoBelief:
-        r"""What is believed before the first round."""
+        r"""The belief before the first round."""
         return self.rule.prepared(self.question.start())
 
     def complete(self, observations: Observations) -> Observations:
-        r"""With one column per output."""
+        r"""The observations with one column per output."""
         return with_columns(observations, self.question.m)
 
     def size(self, belief: ParetoBelief) -> int:
@@ -134,19 +134,19 @@ class OwnSamples(RoundsAlgorithm):
         return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 
     def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
-        r"""By a rehearsal, once there is an estimate or where none is needed."""
+        r"""A forecast by a rehearsal, with an estimate or where none is needed."""
         if not (self.rule.is_planned_ahead or belief.is_estimated):
             return first_round_of(belief.size)
         return self.rule.forecast(belief, told)
 
 
 class Sampling(ABC):
-    r"""How a round of a fixed size is spread over the open rows, and what it says."""
+    r"""The spread of a round of fixed size over the open rows, and its estimates."""
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        r"""What is halved: the rank of the features, or the number of rows."""
+        r"""The number to halve: the rank of the features, or the number of rows."""
 
     @property
     @abstractmethod
@@ -155,7 +155,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def counts(self, rows: Tensor, n: int) -> Tensor:
-        r"""How often to measure each of the open ``rows``; sums to ``n``."""
+        r"""The counts of measurements of the open ``rows``, which sum to ``n``."""
 
     @abstractmethod
     def fit(self, rows: Tensor, used: Observations) -> LinearFit:
@@ -205,7 +205,7 @@ class HalvingRule(RoundRule):
         return self.budget // self.rounds
 
     def prepared(self, belief: ParetoBelief) -> ParetoBelief:
-        r"""With the counts of the round that comes, or with the end."""
+        r"""The belief with the counts of the next round, or with the end."""
         counts = torch.zeros_like(belief.counts)
         if belief.t > self.rounds or belief.open.numel() <= 1:
             return accept_rest(replace(belief, counts=counts))
@@ -221,7 +221,7 @@ class HalvingRule(RoundRule):
         return 2 * n >= self.round_budget and bool(fit.norms.isfinite().all())
 
     def width(self, belief: ParetoBelief) -> float:
-        r"""Of intervals that hold in all rounds."""
+        r"""The width of intervals that hold in all rounds."""
         return self.question.width(self.rounds)
 
     def eliminate(self, belief: ParetoBelief) -> ParetoBelief:
@@ -230,13 +230,13 @@ class HalvingRule(RoundRule):
         return keep_smallest(belief, self.values(belief), keep)
 
     def forecast(self, belief: ParetoBelief, told: int) -> Forecast:
-        r"""By a rehearsal; the sizes depend on no estimate."""
+        r"""A forecast by a rehearsal; the sizes depend on no estimate."""
         return rehearsed(sizes_ahead(belief, self.following), told)
 
 
 @dataclass(frozen=True, eq=False)
 class EqualSampling(Sampling):
-    r"""All open rows equally often, each estimated by its own mean.
+    r"""Sampling of all open rows equally often, each estimated by its own mean.
 
     Args:
         n_rows: ``N``.
@@ -253,11 +253,11 @@ class EqualSampling(Sampling):
 
     @property
     def least(self) -> int:
-        r"""One of each row."""
+        r"""The least number of measurements: one of each row."""
         return self.n_rows
 
     def counts(self, rows: Tensor, n: int) -> Tensor:
-        r"""What is left over is given to the lowest rows."""
+        r"""The counts of measurements; the lowest rows get what is left over."""
         each, extra = divmod(n, len(rows))
         return each + (torch.arange(len(rows)) < extra).long()
 
@@ -299,7 +299,7 @@ class EGESHStrategy(ParetoStrategy):
 
     @property
     def guarantee(self) -> str:
-        r"""None at a stated level."""
+        r"""No claim at a stated level."""
         return (
             "No confidence is claimed: the error probability falls exponentially in "
             "the budget, at a rate that depends on the unknown gaps (Kone et al. 2024)."

@@ -47,7 +47,7 @@ BY_BUDGET = (
 
 @dataclass(frozen=True, eq=False)
 class TotalsBelief(ParetoBelief):
-    r"""With all measurements summed up.
+    r"""The belief with all measurements summed up.
 
     Args:
         totals: Counts and sums of every row.
@@ -61,7 +61,7 @@ Foreseen = Callable[[TotalsBelief], TotalsBelief]
 
 
 class TotalsRule(ABC):
-    r"""How often each open row is measured, and what all measurements decide."""
+    r"""A rule of how often to measure open rows, and what all measurements decide."""
 
     is_planned_ahead: bool = False
     """Whether the sizes of all rounds are known before any measurement."""
@@ -115,14 +115,14 @@ class AllSamples(RoundsAlgorithm):
     guarantee: str
 
     def start(self, seed: int) -> TotalsBelief:
-        r"""What is believed before the first round."""
+        r"""The belief before the first round."""
         blank = self.question.start()
         totals = ArmTotals.zero(len(self.pool), self.question.m)
         start = TotalsBelief(blank.t, blank.side, blank.estimate, blank.counts, totals)
         return self._prepared(start)
 
     def complete(self, observations: Observations) -> Observations:
-        r"""With one column per output."""
+        r"""The observations with one column per output."""
         return with_columns(observations, self.question.m)
 
     def size(self, belief: TotalsBelief) -> int:
@@ -158,7 +158,7 @@ class AllSamples(RoundsAlgorithm):
         return self.rule.eliminate(replace(belief, estimate=estimate), fit)
 
     def _prepared(self, belief: TotalsBelief) -> TotalsBelief:
-        r"""With what is missing to the target, or with the end."""
+        r"""The belief with what is missing to the target, or with the end."""
         counts = torch.zeros_like(belief.counts)
         if belief.open.numel() <= int(self.rule.last_is_accepted):
             return replace(accept_rest(belief), counts=counts)
@@ -178,7 +178,7 @@ class AllSamples(RoundsAlgorithm):
         return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 
     def forecast(self, belief: TotalsBelief, told: int) -> Forecast:
-        r"""By a rehearsal, once there is an estimate or where none is needed."""
+        r"""A forecast by a rehearsal, with an estimate or where none is needed."""
         if not (self.rule.is_planned_ahead or belief.is_estimated):
             return first_round_of(belief.size)
         return self.rule.forecast(belief, told, self._foreseen)
@@ -202,11 +202,11 @@ class UniformRule(TotalsRule):
     is_planned_ahead = True
 
     def target(self, belief: TotalsBelief) -> int:
-        r"""How often each row is measured: an equal share of the budget."""
+        r"""The measurements of each row: an equal share of the budget."""
         return self.budget // len(self.question.pool)
 
     def width(self, belief: TotalsBelief) -> float:
-        r"""Of intervals that hold together, once."""
+        r"""The width of intervals that hold together, once."""
         return self.question.width()
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
@@ -243,7 +243,7 @@ class UniformStrategy(ParetoStrategy):
 
     @property
     def guarantee(self) -> str:
-        r"""None at a stated level."""
+        r"""No claim at a stated level."""
         return BY_BUDGET
 
 
@@ -266,7 +266,7 @@ class RejectsRule(TotalsRule):
         return 0.5 + sum(1 / i for i in range(2, len(self.question.pool) + 1))
 
     def target(self, belief: TotalsBelief) -> int:
-        r"""That of successive rejects."""
+        r"""The target of successive rejects."""
         return self._target(belief.t)
 
     def _target(self, t: int) -> int:
@@ -275,7 +275,7 @@ class RejectsRule(TotalsRule):
         return max(1, math.ceil(spare / (K + 1 - t)))
 
     def width(self, belief: TotalsBelief) -> float:
-        r"""Of intervals that hold together, once."""
+        r"""The width of intervals that hold together, once."""
         return self.question.width()
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
@@ -287,7 +287,7 @@ class RejectsRule(TotalsRule):
         return decide_one_by_one(belief, values, many)
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
-        r"""How many measurements are to come, by a rehearsal."""
+        r"""A forecast of the measurements to come, by a rehearsal."""
         return rehearsed(sizes_ahead(belief, foreseen), told)
 
 
@@ -315,7 +315,7 @@ class EGESRStrategy(ParetoStrategy):
 
     @property
     def guarantee(self) -> str:
-        r"""None at a stated level."""
+        r"""No claim at a stated level."""
         return BY_BUDGET
 
 
@@ -324,7 +324,7 @@ class EGESRStrategy(ParetoStrategy):
 
 @dataclass(frozen=True, eq=False)
 class RacingRule(TotalsRule):
-    r"""All open rows equally often, until intervals decide them.
+    r"""The rule to measure all open rows equally often, until intervals decide them.
 
     Args:
         question: What is to be decided.
@@ -352,7 +352,7 @@ class RacingRule(TotalsRule):
         return self.width(belief) * self.question.known_noise / math.sqrt(n)
 
     def eliminate(self, belief: TotalsBelief, fit: LinearFit) -> TotalsBelief:
-        r"""What is certainly dominated, or certainly optimal and of no more use."""
+        r"""The rows certainly dominated, or certainly optimal and of no more use."""
         rows, side = belief.open, belief.side.clone()
         values = self.question.signs * fit.mean[rows]
         half = self.half(belief)
@@ -374,7 +374,7 @@ class RacingRule(TotalsRule):
         return replace(belief, t=belief.t + 1, side=side)
 
     def forecast(self, belief: TotalsBelief, told: int, foreseen: Foreseen) -> Forecast:
-        r"""By a rehearsal in strides."""
+        r"""A forecast by a rehearsal in strides."""
         return rehearsed(self._sizes(belief), told)
 
     def _sizes(self, belief: TotalsBelief) -> Iterator[int]:

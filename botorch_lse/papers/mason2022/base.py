@@ -1,4 +1,4 @@
-r"""What MELK and MILK share to the letter of their paper: rounds, draws, estimates."""
+r"""The shared parts of MELK and MILK to the letter: rounds, draws, estimates."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class Estimate:
     def updated(
         self, rows: Tensor, mean: Tensor, half_width: Tensor, sigma: Tensor
     ) -> Estimate:
-        r"""With new numbers at ``rows``."""
+        r"""The estimate with new numbers at ``rows``."""
         parts = (self.mean, mean), (self.half_width, half_width), (self.sigma, sigma)
         return Estimate(*(old.index_put((rows,), new) for old, new in parts))
 
 
 @dataclass(frozen=True, eq=False)
 class PACBelief:
-    r"""What the algorithm's rounds say.
+    r"""The belief after the algorithm's rounds.
 
     Args:
         t: The round of the algorithm that comes next, from 1.
@@ -118,7 +118,7 @@ class PACBelief:
 
 @dataclass(frozen=True, eq=False)
 class RIPSRounds:
-    r"""How many draws a round takes, what they say, and how far that may be off.
+    r"""The draws of a round: their number, their estimates, and the possible error.
 
     Args:
         Phi: ``N x m`` features.
@@ -148,7 +148,7 @@ class RIPSRounds:
         return self.delta / (2 * t**2 * self.N**2)
 
     def n_draws(self, t: int, g: float) -> int:
-        r"""How many draws a round takes, ``N_t``; see ``draws_of_round``."""
+        r"""The number of draws of a round, ``N_t``; see ``draws_of_round``."""
         S = self.second_moment
         return draws_of_round(t, self.N, g, S, self.delta, self.sample_constant)
 
@@ -192,7 +192,7 @@ class RIPSRounds:
 
 
 class PACQuestion(ABC):
-    r"""What is to be decided by such rounds; ``A_t`` are the rows or pairs left."""
+    r"""The question that such rounds decide; ``A_t`` are the rows or pairs left."""
 
     rounds: RIPSRounds
 
@@ -210,7 +210,7 @@ class PACQuestion(ABC):
 
     @abstractmethod
     def foreseen(self, belief: PACBelief) -> PACBelief:
-        r"""The same with the estimates in hand instead of new draws."""
+        r"""The judgement by the estimates in hand instead of new draws."""
 
     @abstractmethod
     def level(self, mean: Tensor) -> float:
@@ -240,7 +240,7 @@ class PACAlgorithm(RoundsAlgorithm):
     needs_its_rows = True
 
     def start(self, seed: int) -> PACBelief:
-        r"""What is believed before the first round."""
+        r"""The belief before the first round."""
         N = len(self.pool)
         none = torch.zeros(N, dtype=torch.float64)
         start = Estimate(none, none + self.bound, none + self.bound)
@@ -248,7 +248,7 @@ class PACAlgorithm(RoundsAlgorithm):
         return self._prepared(PACBelief(1, side, self.question.everything(), start))
 
     def _prepared(self, belief: PACBelief) -> PACBelief:
-        r"""With the design and the number of draws of the round that comes."""
+        r"""The belief with the design and the number of draws of the next round."""
         if belief.t > self.last_round or not bool((belief.side == UNDECIDED).any()):
             return replace(belief, design=None, size=0)
         design = self.question.design(belief)
@@ -256,7 +256,7 @@ class PACAlgorithm(RoundsAlgorithm):
         return replace(belief, design=design, size=size)
 
     def complete(self, observations: Observations) -> Observations:
-        r"""As they were told: one value per draw.
+        r"""The observations as they were told: one value per draw.
 
         Raises:
             ValueError: If they are means, or come with their noise.
@@ -314,7 +314,7 @@ class PACAlgorithm(RoundsAlgorithm):
         return self._prepared(replace(after, kept=Observations.empty(), missing=None))
 
     def forecast(self, belief: PACBelief, told: int) -> Forecast:
-        r"""By a rehearsal, once there is an estimate."""
+        r"""A forecast by a rehearsal, once there is an estimate."""
         if belief.t == 1:
             return first_round_of(belief.size)
         return rehearsed(self._coming(belief), told)
@@ -326,7 +326,7 @@ class PACAlgorithm(RoundsAlgorithm):
             belief = self._prepared(after)
 
     def classification(self, belief: PACBelief) -> Classification:
-        r"""The side of every row, what is within the tolerance as asked for."""
+        r"""The side of every row; rows within the tolerance as asked for."""
         side, estimate = belief.side, belief.estimate
         if belief.t > self.last_round:
             rest = ABOVE if self.returned == "aggressive" else BELOW
@@ -456,7 +456,7 @@ class PACStrategy(Strategy):
 
     @property
     def takes_means(self) -> bool:
-        r"""No: Catoni's mean needs every value, and the noise is bounded, not known."""
+        r"""False: Catoni's mean needs every value, and noise is bounded, not known."""
         return False
 
     def returned_sets(self, state: State) -> tuple[Tensor, Tensor]:
@@ -477,7 +477,7 @@ class PACStrategy(Strategy):
 
     @cached_property
     def rounds(self) -> RIPSRounds:
-        r"""How many draws a round takes, and what they say."""
+        r"""The draws of a round: their number and their estimates."""
         return RIPSRounds(
             self.Phi,
             self.gamma,
@@ -491,7 +491,7 @@ class PACStrategy(Strategy):
     @property
     @abstractmethod
     def question(self) -> PACQuestion:
-        r"""What is to be decided."""
+        r"""The question that the strategy decides."""
 
     @cached_property
     def algorithm(self) -> PACAlgorithm:

@@ -114,7 +114,7 @@ def catoni_alpha(n: int, variance: float, delta: float) -> float:
 
 
 def catoni_width(n: int, variance: float, delta: float) -> float:
-    r"""How far the mean is off at most, with probability ``1 - delta``.
+    r"""The largest error of the mean, with probability ``1 - delta``.
 
     ``sqrt(2 v L / (n - 2 L))``, for ``alpha`` from ``catoni_alpha``; only the variance
     need be finite. Arguments and errors: see ``catoni_alpha``.

@@ -30,7 +30,7 @@ from botorch_lse.designs.solver import Solution, WorkingSet, evaluate
 
 
 class _Oracle(Protocol):
-    r"""What Frank-Wolfe asks: the worst target, and where to measure for it."""
+    r"""The oracle of Frank-Wolfe: the worst target, and where to measure for it."""
 
     def step(self, columns: Tensor, masses: Tensor) -> tuple[int, int]:
         r"""The worst target and the row with the largest product with it."""

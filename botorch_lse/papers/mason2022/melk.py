@@ -26,7 +26,7 @@ from botorch_lse.papers.mason2022.base import (
 
 @dataclass(frozen=True, eq=False)
 class LevelQuestion(PACQuestion):
-    r"""Which rows lie above a threshold.
+    r"""The question which rows lie above a threshold.
 
     Args:
         rounds: The rounds that tell.
@@ -37,11 +37,11 @@ class LevelQuestion(PACQuestion):
     threshold: float
 
     def everything(self) -> Tensor:
-        r"""What is in question at first: every row."""
+        r"""The initial rows in question: all of them."""
         return torch.ones(self.rounds.N, dtype=torch.bool)
 
     def design(self, belief: PACBelief) -> Design:
-        r"""For the rows that are left."""
+        r"""The design for the rows that are left."""
         return optimal_design(
             self.rounds.Phi,
             belief.active,
@@ -65,7 +65,7 @@ class LevelQuestion(PACQuestion):
         )
 
     def foreseen(self, belief: PACBelief) -> PACBelief:
-        r"""By the gaps that the estimates in hand make likely."""
+        r"""The judgement by the gaps that the estimates in hand make likely."""
         rows, estimate = belief.active.nonzero().view(-1), belief.estimate
         difference = estimate.mean[rows] - self.threshold
         gaps = likely_gaps(difference, estimate.sigma[rows])
@@ -106,5 +106,5 @@ class MELKPACStrategy(PACStrategy):
 
     @cached_property
     def question(self) -> LevelQuestion:
-        r"""What is to be decided."""
+        r"""The question that the strategy decides."""
         return LevelQuestion(self.rounds, float(self.threshold))

@@ -26,7 +26,7 @@ from botorch_lse.papers.mason2022.rips import is_spanned
 
 @dataclass(frozen=True, eq=False)
 class ShareQuestion(PACQuestion):
-    r"""Which rows lie above a share of the maximum; the maximum is a row as well.
+    r"""The question which rows lie above a share of the maximum, a row as well.
 
     Args:
         rounds: The rounds that tell.
@@ -37,12 +37,12 @@ class ShareQuestion(PACQuestion):
     omega: float
 
     def everything(self) -> Tensor:
-        r"""What is in question at first: every ordered pair."""
+        r"""The initial pairs in question: all ordered ones."""
         N = self.rounds.N
         return torch.ones(N, N, dtype=torch.bool)
 
     def design(self, belief: PACBelief) -> Design:
-        r"""For the pairs that are left."""
+        r"""The design for the pairs that are left."""
         targets = pair_targets(belief.active, self.omega)
         return optimal_design(
             self.rounds.Phi,
@@ -74,7 +74,7 @@ class ShareQuestion(PACQuestion):
         return replace(self._judged(belief, i, j, found.means), estimate=estimate)
 
     def foreseen(self, belief: PACBelief) -> PACBelief:
-        r"""By the gaps that the estimates in hand make likely."""
+        r"""The judgement by the gaps that the estimates in hand make likely."""
         i, j = belief.active.nonzero().unbind(dim=-1)
         mean, sigma = belief.estimate.mean, belief.estimate.sigma
         difference = mean[i] - self.omega * mean[j]
@@ -84,7 +84,7 @@ class ShareQuestion(PACQuestion):
     def _judged(
         self, belief: PACBelief, i: Tensor, j: Tensor, values: Tensor
     ) -> PACBelief:
-        r"""After the pairs ``(i, j)``, whose values are ``f(x) - omega f(x')``."""
+        r"""The sides after the pairs ``(i, j)``, with values ``f(x) - omega f(x')``."""
         width = self.rounds.width(belief.t)
         certain, refuted = (torch.zeros_like(belief.active) for _ in range(2))
         refuted[i, j] = values < -width
@@ -130,5 +130,5 @@ class MILKPACStrategy(PACStrategy):
 
     @cached_property
     def question(self) -> ShareQuestion:
-        r"""What is to be decided."""
+        r"""The question that the strategy decides."""
         return ShareQuestion(self.rounds, float(self.omega))

@@ -66,7 +66,7 @@ class ItemEstimate:
         return cls(zero, zero + torch.inf, zero + torch.inf, zero + 0.5)
 
     def updated(self, rows: Tensor, *parts: Tensor) -> ItemEstimate:
-        r"""With new values, in the order of the fields, at ``rows``."""
+        r"""The estimate with new values, in the order of the fields, at ``rows``."""
         old = (self.mean, self.half_width, self.sigma, self.probability_above)
         new = (o.index_copy(0, rows, p) for o, p in zip(old, parts, strict=True))
         return ItemEstimate(*new)
@@ -74,7 +74,7 @@ class ItemEstimate:
 
 @dataclass(frozen=True, eq=False)
 class RageBelief:
-    r"""Where the algorithm stands.
+    r"""The belief of the algorithm between rounds.
 
     Args:
         t: The algorithm's round, from 1; -1 and 0 are the two stages of the burn-in.
@@ -148,7 +148,7 @@ class HeadBurnIn:
 
 @dataclass(frozen=True, eq=False)
 class GapElimination(RoundsAlgorithm):
-    r"""Rounds of least squares on optimal designs; what is clear leaves the race.
+    r"""Rounds of least squares on optimal designs that drop what is clear.
 
     Args:
         pool: What can be measured.
@@ -217,7 +217,7 @@ class GapElimination(RoundsAlgorithm):
         )
 
     def _prepared(self, belief: RageBelief) -> RageBelief:
-        r"""With the counts of the round that comes."""
+        r"""The belief with the counts of the next round."""
         if self.burn_in is not None and belief.t < 1:
             return replace(belief, plan=self.burn_in.counts(belief.t))
         rows = belief.active
@@ -246,7 +246,7 @@ class GapElimination(RoundsAlgorithm):
         )
 
     def complete(self, observations: Observations) -> Observations:
-        r"""As they were told."""
+        r"""The observations as they were told."""
         return observations
 
     def size(self, belief: RageBelief) -> int:
@@ -302,7 +302,7 @@ class GapElimination(RoundsAlgorithm):
     # --- what is to come --------------------------------------------------------------
 
     def forecast(self, belief: RageBelief, told: int) -> Forecast:
-        r"""By a rehearsal, once there is an estimate."""
+        r"""A forecast by a rehearsal, once there is an estimate."""
         if belief.t <= 1:
             return first_round_of(self.size(belief))
         return rehearsed(self._coming(belief), told)
@@ -347,7 +347,7 @@ class GapElimination(RoundsAlgorithm):
 
 @dataclass(frozen=True, eq=False)
 class GapEliminationStrategy(Strategy):
-    r"""Rounds of least squares on optimal designs; what is clear leaves the race.
+    r"""Rounds of least squares on optimal designs that drop what is clear.
 
     Round ``t`` measures each row ``ceil(tau lambda)`` times, so that all undecided
     items (or their differences) are known to ``2^-t``, and decides what is clear by
@@ -425,7 +425,7 @@ class GapEliminationStrategy(Strategy):
 
     @property
     def burn_in_plan(self) -> HeadBurnIn | None:
-        r"""The rounds in which they are learnt; ``None`` where they are known."""
+        r"""The rounds that estimate the variances; ``None`` where they are known."""
         return None
 
     @abstractmethod

@@ -52,7 +52,7 @@ class RAGEPACStrategy(GapEliminationStrategy):
 
     @property
     def sample_constant(self) -> float:
-        r"""What multiplies the number of samples of a round: 2, as printed."""
+        r"""The factor of a round's number of samples: 2, as printed."""
         return 2.0
 
     @cached_property
@@ -162,13 +162,13 @@ class HRAGEPACStrategy(GapEliminationStrategy):
         return max(size, head_designs(X).least)
 
     def burn_in_used(self, state: State) -> int:
-        r"""How many measurements were made during the burn-in."""
+        r"""The number of measurements made during the burn-in."""
         check_state(self, state)
         return int(state.belief.n_burn_in)
 
     @property
     def variances(self) -> Tensor | None:
-        r"""As the pool has them."""
+        r"""The variances as the pool has them."""
         return self.pool.noise_var
 
     def _noise(self) -> str:

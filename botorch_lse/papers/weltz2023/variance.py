@@ -68,7 +68,7 @@ def separate_from_arms(
 
 
 def separate_arms(X: Any) -> Tensor:
-    r"""As many arms as ``quadratic_features`` have rank, chosen far from dependence.
+    r"""The arms, as many as the rank of ``quadratic_features``, far from dependence.
 
     Pivoted Cholesky chooses arms; then arms are swapped as long as that enlarges the
     smallest singular value of their features. Each swap is the one that makes the

@@ -1,1 +1,1 @@
-r"""Why a run ends: audits, and stops that watch the share above the level."""
+r"""Criteria that end a run: audits, and stops that watch the share above the level."""

@@ -69,7 +69,7 @@ TAKEN_BACK = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    r"""What was said of the rows when all of them were decided.
+    r"""The claim about the rows when all of them were decided.
 
     Args:
         labels: ``N`` numbers of classes, as they were said; the last one is above.
@@ -149,7 +149,7 @@ class Claim:
         return found[: int(open_[0]) if len(open_) else len(found)] > 0
 
     def with_values(self, new: Observations, noise_var: Tensor) -> Claim:
-        r"""With further measurements of whatever rows.
+        r"""The claim with further measurements of any rows.
 
         Args:
             new: The measurements, ``k`` values or means of replicates, or ``k x m``.
@@ -173,7 +173,7 @@ class Claim:
         )
 
     def without(self, rows: Tensor) -> Claim:
-        r"""With rows that were used up without a result: they count as wrong."""
+        r"""The claim after rows were used up without a result: they count as wrong."""
         lost = self.verdict.index_fill(0, rows, -1)
         return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
 
@@ -194,7 +194,7 @@ class Claim:
         return torch.tensor(bounds, dtype=torch.float64)
 
     def judged_by(self, values: Values, mistaken: float) -> Claim:
-        r"""With the verdicts of all rows that are due.
+        r"""The claim with the verdicts of all rows that are due.
 
         Args:
             values: What was measured since.
@@ -208,7 +208,7 @@ class Claim:
     def wanted(
         self, left: Tensor, missing: Tensor, needs_pairs: bool, out: Tensor | int = 0
     ) -> Tensor:
-        r"""``N`` counts of what the next look of each drawn row takes.
+        r"""``N`` counts of measurements for the next look at each drawn row.
 
         Args:
             left: ``N``, how often each row may still be measured.
@@ -232,7 +232,7 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class AuditNote:
-    r"""Where an audit stands.
+    r"""The state of an audit.
 
     Args:
         seed: The run's seed, from which rows are drawn.
@@ -263,7 +263,7 @@ class AuditNote:
 
     @property
     def needs_pairs(self) -> bool:
-        r"""Whether nothing can be judged yet, for the noise is not bounded."""
+        r"""Whether nothing can be judged yet because the noise is not bounded."""
         return self.noise == LEARNT and self.noise_std is None
 
 
@@ -305,7 +305,7 @@ class Audit(Criterion):
         return self._claimed(note, run)
 
     def lose(self, note: AuditNote, run: Run, rows: Tensor) -> AuditNote:
-        r"""After rows were used up without a result: drawn ones count as wrong."""
+        r"""The note after rows were used up without a result; drawn ones are wrong."""
         after = replace(
             note,
             measured=note.measured.index_fill(0, rows, True),
@@ -333,12 +333,11 @@ class Audit(Criterion):
         )
 
     def _looked(self, note: AuditNote, run: Run) -> AuditNote:
-        r"""With what the values told so far say of the claim, or with a new claim."""
+        r"""The note after the values told so far, perhaps with a new claim."""
         note = self._kept(self._tested(self._judged(note)), run)
         return self._claimed(note, run)
 
     def _judged(self, note: AuditNote) -> AuditNote:
-        r"""With the verdicts of the rows that are due."""
         claim = note.claim
         if claim is None or note.ended is not None:
             return note
@@ -361,7 +360,6 @@ class Audit(Criterion):
         return more.masked_fill(note.lost, 0)  # one does not wait for them
 
     def _values(self, note: AuditNote) -> Values:
-        r"""What was measured since the claim was made."""
         claim = note.claim
         assert claim is not None  # else there is nothing to compare
         found = self._means_of(note, claim.total, claim.variance, claim.counts)
@@ -394,7 +392,7 @@ class Audit(Criterion):
         return replace(note, ended=AUDITED)
 
     def _kept(self, note: AuditNote, run: Run) -> AuditNote:
-        r"""Without a claim of which the model has taken back too much."""
+        r"""The note without a claim of which the model has taken back too much."""
         claim = note.claim
         if claim is None or note.ended is not None:
             return note
@@ -418,7 +416,7 @@ class Audit(Criterion):
         return note
 
     def _claimed(self, note: AuditNote, run: Run) -> AuditNote:
-        r"""With a claim, if all is decided and none is open."""
+        r"""The note with a claim, if all is decided and none is open."""
         algorithm: Any = run.algorithm
         answer = algorithm.claim(run.belief)
         if note.claim is not None or bool(answer.undecided.any()):
@@ -491,7 +489,7 @@ class Audit(Criterion):
     # --- the answer -------------------------------------------------------------------
 
     def reason(self, note: AuditNote, run: Run, answer: Classification) -> str | None:
-        r"""How the audit ended; ``"decided"`` if there is nothing to audit."""
+        r"""The result of the audit; ``"decided"`` if there is nothing to audit."""
         if note.ended == AUDITED:
             # That no row of one side was found does not say that there is none.
             if not bool(answer.above.any()):
@@ -506,7 +504,7 @@ class Audit(Criterion):
     def content(
         self, note: AuditNote, run: Run, answer: Classification, confidence: float
     ) -> Content:
-        r"""How much is above, with limits by the rows drawn, whatever the model.
+        r"""The share above the level, limited by the rows drawn, whatever the model.
 
         Rows measured before the claim count on the side on which they are said to be.
         """
@@ -558,7 +556,7 @@ class Audit(Criterion):
         return -ends[0], ends[1]
 
     def answer(self, note: AuditNote, run: Run) -> Classification:
-        r"""The claim, once it is shown, with what was measured since; else as ever."""
+        r"""The claim, with values measured since, once shown; else the usual answer."""
         claim = note.claim
         if note.ended != AUDITED or claim is None:
             answer = run.answer()
@@ -593,7 +591,7 @@ class Audit(Criterion):
         )
 
     def _words_so_far(self, note: AuditNote, run: Run) -> str:
-        r"""Where an audit stands that has not passed, a sentence to be added."""
+        r"""The state of an audit that has not passed, as a sentence to add."""
         if note.claim is None:
             if note.noise != SIDE:
                 return ""
@@ -615,7 +613,6 @@ class Audit(Criterion):
         )
 
     def _noise_in_words(self, note: AuditNote, run: Run) -> str:
-        r"""What is assumed of the noise."""
         if note.noise == SIDE:
             return "independent noise of median zero"
         if note.noise == LEARNT:
@@ -627,7 +624,7 @@ class Audit(Criterion):
         return str(algorithm.noise_in_words)
 
     def forecast(self, note: AuditNote, run: Run, told: int) -> Forecast:
-        r"""What learning takes, and the audit after it."""
+        r"""The expected number of evaluations for learning and the audit after it."""
         if note.claim is not None:
             test = self._test(note).after(note.claim.judged)
             pairs = (2 - note.claim.counts[note.claim.pairs]).clamp_min(0)
@@ -691,7 +688,7 @@ def _added(
     new: Observations,
     noise_var: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Sums with further values.
+    r"""The sums with further values.
 
     Args:
         total: ``N x m`` sums of values.
@@ -710,13 +707,12 @@ def _added(
 
 
 def _in_words(bounds: Tensor | None) -> str:
-    r"""Bounds of the noise of all outputs."""
     assert bounds is not None  # the audit was judged by them
     return " and ".join(f"{bound:.3g}" for bound in bounds.tolist())
 
 
 def _labels(answer: Classification) -> Tensor:
-    r"""``N`` numbers of classes: 1 above, 0 below, or of several levels their own."""
+    r"""``N`` class numbers: 1 above, 0 below; several levels have their own."""
     if answer.classes is not None:
         return answer.classes
     return torch.where(answer.undecided, UNKNOWN, answer.above.long())

@@ -1,4 +1,4 @@
-r"""Why a run ends beside that all is decided: criteria, and the run they watch."""
+r"""Criteria: reasons to end a run early; and the run that they watch."""
 
 from __future__ import annotations
 
@@ -56,27 +56,27 @@ class Criterion:
         return run.rows(request)
 
     def reason(self, note: Any, run: Run, answer: Classification) -> str | None:
-        r"""Why nothing more need be asked; ``None`` while something is open."""
+        r"""The reason to ask for nothing more; ``None`` while something is open."""
         return run.stop_reason(answer)
 
     def answer(self, note: Any, run: Run) -> Classification:
-        r"""The side of every row, with bounds and what is guaranteed."""
+        r"""The side of every row, with bounds and a guarantee."""
         return run.answer()
 
     def content(
         self, note: Any, run: Run, answer: Classification, confidence: float
     ) -> Content:
-        r"""How much is above, with all that is known of it."""
+        r"""The share above the level, with all that is known of it."""
         return run.content(answer, confidence)
 
     def forecast(self, note: Any, run: Run, told: int) -> Forecast:
-        r"""About how many more evaluations until the run ends."""
+        r"""The expected number of further evaluations until the run ends."""
         return run.forecast(told)
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    r"""What is believed in a run, and what its criteria have noted.
+    r"""The belief of a run, and the notes of its criteria.
 
     Args:
         algorithm: What believes, plans and answers.
@@ -130,25 +130,23 @@ class Run:
         return self._noted(belief, lambda one, note, run: one.lose(note, run, rows))
 
     def _noted(self, belief: Any, noted: Callable[[Criterion, Any, Run], Any]) -> Run:
-        r"""The run with another belief and new notes, each made after those before."""
+        r"""The run with another belief and new notes, made in order."""
         run = Run(self.algorithm, belief)
         for criterion, note in zip(self.criteria, self.notes, strict=True):
             run = run._with(criterion, noted(criterion, note, run))
         return run
 
     def _with(self, criterion: Criterion, note: Any) -> Run:
-        r"""The run with one more criterion."""
         return replace(
             self, criteria=(*self.criteria, criterion), notes=(*self.notes, note)
         )
 
     def count_looks(self, n: int) -> Run:
-        r"""The run once the next data may have been looked at ``n`` times before."""
+        r"""The run if the next data may have been looked at ``n`` times before."""
         return replace(self, belief=self.algorithm.count_looks(self.belief, n))
 
     @property
     def _inner(self) -> Run:
-        r"""The run without its last criterion."""
         return replace(self, criteria=self.criteria[:-1], notes=self.notes[:-1])
 
     # --- choosing ---------------------------------------------------------------------
@@ -175,7 +173,7 @@ class Run:
         return rows
 
     def at_once(self, request: PlanRequest) -> int:
-        r"""How many measurements may be planned beside those that are pending."""
+        r"""The number of measurements that may be planned beside the pending ones."""
         rows = self.rows(request)
         if rows is None:
             return self.algorithm.at_once(self.belief, request)
@@ -189,7 +187,7 @@ class Run:
         return len(rows) > 0
 
     def is_out_of_reach(self, request: PlanRequest) -> bool:
-        r"""Whether no more is decided, however often rows are measured.
+        r"""Whether no measurement of the rows left can decide anything more.
 
         While a criterion wants rows their values tell of it.
         """
@@ -200,26 +198,26 @@ class Run:
     # --- the answer -------------------------------------------------------------------
 
     def stop_reason(self, answer: Classification) -> str | None:
-        r"""Why nothing more need be asked; ``None`` while something is open."""
+        r"""The reason to ask for nothing more; ``None`` while something is open."""
         if not self.criteria:
             return self.algorithm.stop_reason(self.belief, answer)
         return self.criteria[-1].reason(self.notes[-1], self._inner, answer)
 
     def answer(self) -> Classification:
-        r"""The side of every row, with bounds and what is guaranteed."""
+        r"""The side of every row, with bounds and a guarantee."""
         if not self.criteria:
             return self.algorithm.classification(self.belief)
         return self.criteria[-1].answer(self.notes[-1], self._inner)
 
     def content(self, answer: Classification, confidence: float) -> Content:
-        r"""How much is above, with all that is known of it."""
+        r"""The share above the level, with all that is known of it."""
         if not self.criteria:
             return self.algorithm.content(self.belief, answer, confidence)
         last, note = self.criteria[-1], self.notes[-1]
         return last.content(note, self._inner, answer, confidence)
 
     def forecast(self, told: int) -> Forecast:
-        r"""About how many more evaluations until the run ends.
+        r"""The expected number of further evaluations until the run ends.
 
         Args:
             told: Measurements of the open round that are told already.

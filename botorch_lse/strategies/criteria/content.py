@@ -1,4 +1,4 @@
-r"""Stop when the share above is known: rules, and the criterion that follows them.
+r"""Stops for a known share above the level: rules, and their criterion.
 
 The side of every row need not be known for that: rows of little mass may stay
 undecided. ``ContentKnown`` asks for an interval that is narrow enough; the other rules
@@ -39,7 +39,7 @@ one measurement more."""
 
 @dataclass(frozen=True)
 class Course:
-    r"""How the estimate of a run has moved.
+    r"""The course of a run's estimate, round by round.
 
     Args:
         estimates: The estimate after each round in which there was one, in order.
@@ -52,7 +52,7 @@ class Course:
     n_rounds: int = 0
 
     def moved(self, settled: int) -> float:
-        r"""How far the estimates of the last rounds are from the present one.
+        r"""The drift: the distance of the last rounds' estimates from the present one.
 
         Looked at are ``settled`` rounds, or a tenth of all rounds if these are more,
         and as many more as it takes until they are worth ``settled`` exact
@@ -77,7 +77,7 @@ class Course:
         return math.inf
 
     def moved_so_far(self, settled: int) -> float:
-        r"""As ``moved``; in all rounds there are, if only that these are worth less.
+        r"""The drift; over all rounds so far if these are worth fewer than ``settled``.
 
         Args:
             settled: How many rounds; with 0 nothing is looked at.
@@ -96,7 +96,7 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    r"""What a rule may look at after a round.
+    r"""The facts that a rule may look at after a round.
 
     Args:
         content: How much is above, at the confidence that the rule asks for.
@@ -112,7 +112,7 @@ class Look:
 
 
 class ContentStop(ABC):
-    r"""When the share above counts as known: ``content_tol=`` of a strategy.
+    r"""A rule when the share above counts as known: ``content_tol=`` of a strategy.
 
     A rule is a frozen dataclass. It is asked after every round, once there is a model
     that has seen values on both sides of the level.
@@ -131,10 +131,10 @@ class ContentStop(ABC):
 
     @abstractmethod
     def holds(self, look: Look) -> bool:
-        r"""Whether the number is known well enough, now."""
+        r"""Whether the number is known well enough now."""
 
     def may_hold(self, content: Content, course: Course) -> bool:
-        r"""Whether it is worth while to look; joint draws of many rows take seconds.
+        r"""Whether a look is worth its time: joint draws of many rows take seconds.
 
         Args:
             content: What is known of the number without joint draws.
@@ -143,7 +143,7 @@ class ContentStop(ABC):
         return True
 
     def check(self, algorithm: Any) -> None:  # noqa: B027  (most need nothing)
-        r"""Complain where the algorithm has not what the rule needs.
+        r"""Complain if the algorithm lacks what the rule needs.
 
         Raises:
             ValueError: If it has not.
@@ -212,7 +212,7 @@ class ContentKnown(ContentStop):
             )
 
     def check(self, algorithm: Any) -> None:
-        r"""Complain where there is no such interval."""
+        r"""Complain if there is no such interval."""
         if self.by == "posterior" and not algorithm.can_draw_content:
             raise ValueError(
                 "Expected stated levels of independent outputs for `by='posterior'`, "
@@ -237,7 +237,7 @@ class ContentKnown(ContentStop):
         return scale > 0 and moved <= self.tol * scale
 
     def _drift(self, content: Content, course: Course) -> float:
-        r"""What the estimate may still move by: no farther than open rows allow.
+        r"""The drift that the estimate may still have: no farther than open rows allow.
 
         A row at the level itself is never decided and teaches nothing more, so that
         rest would be waited for without end.
@@ -248,7 +248,7 @@ class ContentKnown(ContentStop):
         return course.estimates[-1] if self.relative else 1.0
 
     def half_width(self, content: Content) -> float:
-        r"""How far the truth may be from the estimate, to the farther side."""
+        r"""The larger half width of the interval, with the sampling error if wanted."""
         ends = {
             "posterior": content.posterior,
             "decided": (content.lower, content.upper),
@@ -265,7 +265,7 @@ class ContentKnown(ContentStop):
 
 @dataclass(frozen=True)
 class MinimumU(ContentStop):
-    r"""Stop once every row's mean is so many deviations from the level (AK-MCS).
+    r"""Stop once every row's mean is ``limit`` deviations from the level (AK-MCS).
 
     For comparison with what other packages do. It says nothing of the number, and
     usually ends later than is needed. The stop reason is ``"minimum U"``.
@@ -291,7 +291,7 @@ class MinimumU(ContentStop):
         whole_number(self.times, "times", 1)
 
     def check(self, algorithm: Any) -> None:
-        r"""Complain where sides hang on several levels."""
+        r"""Complain if sides depend on several levels."""
         needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
@@ -303,7 +303,7 @@ class MinimumU(ContentStop):
 
 
 def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
-    r"""Complain where sides do not hang on one level of one output, above it.
+    r"""Complain unless sides mean above one level of one output.
 
     Raises:
         ValueError: If they do not.
@@ -318,7 +318,7 @@ def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ContentNote:
-    r"""What the rounds have said of the number so far.
+    r"""The estimates of the number by the rounds so far.
 
     Args:
         course: How the estimate has moved.
@@ -331,7 +331,7 @@ class ContentNote:
 
 @dataclass(frozen=True, eq=False)
 class ContentWatch(Criterion):
-    r"""The end of a run once the share above is known.
+    r"""The criterion that ends a run once the share above is known.
 
     Args:
         rule: When the share counts as known.
@@ -372,7 +372,7 @@ class ContentWatch(Criterion):
     def content(
         self, note: ContentNote, run: Run, answer: Classification, confidence: float
     ) -> Content:
-        r"""How much is above, also with what the estimate has moved by lately."""
+        r"""The share above the level, with the recent drift of the estimate."""
         found = run.content(answer, confidence)
         course = note.course
         moved = course.moved_so_far(self.rule.settled)

@@ -158,13 +158,13 @@ class Sums:
 
     @property
     def n(self) -> int:
-        r"""How many measurements were made in all."""
+        r"""The number of measurements in all."""
         return int(self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class LinearBelief:
-    r"""What the complete rounds say of ``T`` items with ``m`` outputs, ``h`` features.
+    r"""The belief about ``T`` items, ``m`` outputs, ``h`` features after the rounds.
 
     Args:
         sums: The sums over all measurements.
@@ -239,7 +239,7 @@ class LinearBelief:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    r"""The linear combinations of the features that are still to be estimated.
+    r"""The linear combinations of features that are still to be estimated.
 
     Each belongs to an undecided item, or to a difference of two items, whose sign
     decides.
@@ -258,7 +258,7 @@ class Questions:
 
 
 class LinearGoal(ABC):
-    r"""What is to be decided about items that are linear in features.
+    r"""A question about items that are linear in features.
 
     ``epsilon`` is the accuracy up to which the answer must be right, units of ``y``.
     """
@@ -282,21 +282,21 @@ class LinearGoal(ABC):
         r"""The directions that are still to be estimated, and their gaps."""
 
     def judge(self) -> Judge | None:
-        r"""How values are compared with sides, but for one level: none."""
+        r"""The judge of measured values; ``None`` for one level."""
         return None
 
     @property
     def noise_units(self) -> tuple[float, ...]:
-        r"""For each output the unit of its noise."""
+        r"""The unit of each output's noise."""
         return (1.0,) * self.m
 
     @property
     def has_one_level(self) -> bool:
-        r"""Whether one number, stated or estimated, says on which side a value is."""
+        r"""Whether one number, stated or estimated, tells on which side a value is."""
         return self.m == 1
 
     def in_units(self, values: Tensor) -> Tensor:
-        r"""Values of the outputs as they enter the estimates: as they are."""
+        r"""The values of the outputs as they enter the estimates: unchanged."""
         return values
 
     @property
@@ -319,10 +319,10 @@ class LinearGoal(ABC):
 
     @abstractmethod
     def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being above, were errors Gaussian."""
+        r"""``T`` probabilities of being above, if errors were Gaussian."""
 
     def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer as a record.
+        r"""The answer as a ``Classification``.
 
         Args:
             belief: What the complete rounds say.
@@ -374,12 +374,12 @@ class BurnInPlan:
         return head_designs(self.X).counts(self.n)
 
     def _stage(self, data: BurnInData) -> int:
-        r"""0 while the first stage still needs measurements, else 1."""
+        r"""The current stage: 0 while the first one needs measurements, else 1."""
         return int(bool((data.first.counts >= self._stages[0]).all()))
 
     @property
     def repeats(self) -> int:
-        r"""How often the row is measured that both stages measure most."""
+        r"""The number of measurements of the row that both stages measure most."""
         return int(torch.stack(self._stages).sum(dim=0).max())
 
     def missing(self, data: BurnInData) -> Tensor:
@@ -502,7 +502,7 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def W(self) -> Tensor:
-        r"""``h x h``, the information of one measurement of the first G-design."""
+        r"""The ``h x h`` information of one measurement of the first G-design."""
         rows = self.Phi / self.noise_var.sqrt().unsqueeze(-1)
         design = optimal_design(rows, tol=FIRST_TOLERANCE)
         return (design.weights.unsqueeze(-1) * rows).mT @ rows
@@ -526,7 +526,7 @@ class LinearAlgorithm(Algorithm):
     # --- rounds -----------------------------------------------------------------------
 
     def start(self, seed: int) -> LinearBelief:
-        r"""The belief before any observation: intervals without end.
+        r"""The belief before any observation, with infinite intervals.
 
         Args:
             seed: The run's seed; not used, since nothing here is random.
@@ -589,7 +589,7 @@ class LinearAlgorithm(Algorithm):
         return belief.burn_in is None or not belief.burn_in.lasts
 
     def at_once(self, belief: LinearBelief, request: PlanRequest) -> int:
-        r"""What a burn-in lacks; after it see ``Algorithm.at_once``."""
+        r"""The measurements a burn-in lacks; after it see ``Algorithm.at_once``."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
             return int(plan.counts(data, request).sum())
@@ -603,7 +603,7 @@ class LinearAlgorithm(Algorithm):
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def is_out_of_reach(self, belief: LinearBelief, left: Tensor) -> bool:
-        r"""Whether some direction stays unknown, without which nothing is decided."""
+        r"""Whether a direction stays unknown without which nothing is decided."""
         if belief.information.is_complete:
             return False
         known = (belief.sums.counts > 0) | (left > 0)
@@ -612,7 +612,7 @@ class LinearAlgorithm(Algorithm):
     def repeats_left(
         self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``left`` as ``max_repeats`` allows, since no measurement is exact."""
+        r"""The counts ``left`` unchanged, since no measurement is exact."""
         return left
 
     def visiting_order(
@@ -647,7 +647,7 @@ class LinearAlgorithm(Algorithm):
         return self.Phi / belief.noise_var.sqrt().unsqueeze(-1)
 
     def _directions_to_measure(self, belief: LinearBelief) -> Questions:
-        r"""What the next batch is to estimate.
+        r"""The directions that the next batch is to estimate.
 
         All rows of the pool until the data determine every direction, then the goal's
         undecided directions.
@@ -668,7 +668,7 @@ class LinearAlgorithm(Algorithm):
     def learn_planned(
         self, belief: LinearBelief, new: Observations, history: Observations, seed: int
     ) -> LinearBelief:
-        r"""The belief after one more round that holds just what was planned for it."""
+        r"""The belief after one more round that holds exactly what was planned."""
         own = replace(new, y=self.goal.in_units(new.y))
         belief = with_martingale(belief, self.Phi, own, self.widths)
         return self.learn(belief, new, history, seed)
@@ -692,7 +692,7 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def _warned(self) -> set[str]:
-        r"""The alarms of which a warning was given: a replay does not warn again."""
+        r"""The alarms already warned of: a replay does not warn again."""
         return set()
 
     def simulate(
@@ -755,11 +755,11 @@ class LinearAlgorithm(Algorithm):
 
     @property
     def audit_is_gaussian(self) -> bool:  # type: ignore[override]
-        r"""Where it is estimated; else it is sub-Gaussian, as the widths assume."""
+        r"""Whether audits take the noise as Gaussian: only where it is estimated."""
         return self.burn_in is not None
 
     def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain where a measurement of a row does not show on which side it lies.
+        r"""Complain if a measurement of a row does not show on which side it lies.
 
         Raises:
             ValueError: If it does not.
@@ -769,21 +769,21 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""How the goal says that values be compared with a row's side, if it does."""
+        r"""The goal's own judge of a row's values, if it has one."""
         return self.goal.judge() if self.items is self.pool else None
 
     @property
     def audits_by_itself(self) -> bool:  # type: ignore[override]
-        r"""Not for a Pareto set."""
+        r"""Whether each row is judged by itself: not for a Pareto set."""
         return self._own_judge is None or self._own_judge.by_itself
 
     @property
     def n_columns(self) -> int:  # type: ignore[override]
-        r"""As the goal has outputs."""
+        r"""The number of the goal's outputs."""
         return self.goal.m
 
     def audit_judge(self, belief: LinearBelief) -> Judge:
-        r"""How an audit compares values with what is claimed now."""
+        r"""The judge by which an audit compares values with the present claim."""
         if self.audit_accuracy is None and self._own_judge is not None:
             return self._own_judge
         return super().audit_judge(belief)
@@ -800,14 +800,14 @@ class LinearAlgorithm(Algorithm):
         return own.unsqueeze(-1) * torch.tensor(self.goal.noise_units) ** 2
 
     def audit_noise_kind(self, belief: LinearBelief) -> str:
-        r"""What is known of the noise: a bound of its scale."""
+        r"""The kind of knowledge about the noise: a bound of its scale."""
         return KNOWN
 
     # --- the answer -------------------------------------------------------------------
 
     @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
+        r"""The claimed probability and its assumptions, as a sentence."""
         d = self.X.shape[1]
         return (
             f"With probability {written(1 - self.delta)}, {self.goal.promise}; assumes "
@@ -824,7 +824,7 @@ class LinearAlgorithm(Algorithm):
         return self.goal.answer(belief, claim, self.items)
 
     def forecast(self, belief: LinearBelief, told: int) -> Forecast:
-        r"""About how many more evaluations until everything is decided.
+        r"""The expected number of further evaluations until everything is decided.
 
         The smallest number after which every width is below its gap.
         """
@@ -862,7 +862,7 @@ class LinearAlgorithm(Algorithm):
 
 
 def gap_weights(questions: Questions, norms: Tensor) -> Tensor | None:
-    r"""Weights of directions: one over the squared gaps.
+    r"""The weights of directions: one over the squared gaps.
 
     A gap below its standard error counts as that: it is not known any better.
 
@@ -888,7 +888,7 @@ def next_weights(
     size: int,
     weighted: bool,
 ) -> Tensor:
-    r"""Weights on the rows by which the largest variance of a direction is smallest.
+    r"""The weights on rows that make the largest variance of a direction smallest.
 
     ``min over lam of max_v w_v v' (V + n sum lam z z')^-1 v`` for a batch of ``n``.
 
@@ -1078,7 +1078,7 @@ def contradicted(alarm: str) -> str:
 
 
 def warn_of(alarm: str) -> None:
-    r"""Warn that the noise is not what was stated, and say what to do.
+    r"""Warn that the noise is not as stated, and say what to do.
 
     Warns:
         NoiseWarning: Always.

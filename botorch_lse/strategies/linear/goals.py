@@ -1,4 +1,4 @@
-r"""What a strategy on linear features is to decide, and how.
+r"""Goals of strategies on linear features.
 
 Intervals hold at all times together, so decisions are final. Pairs of items are
 compared when they are needed; nothing is stored for them.
@@ -39,7 +39,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Level(LinearGoal):
-    r"""``above = {x : f(x) > threshold}``.
+    r"""The level set ``above = {x : f(x) > threshold}``.
 
     Args:
         threshold: The level, units of ``y``.
@@ -87,7 +87,7 @@ class Level(LinearGoal):
 
 @dataclass(frozen=True, eq=False)
 class InRegion(LinearGoal):
-    r"""In which items comparisons of outputs with levels answer a question with yes.
+    r"""The items for which comparisons of outputs with levels answer yes.
 
     Estimates and intervals of the algorithm are in units of each output's noise.
 
@@ -112,22 +112,22 @@ class InRegion(LinearGoal):
         return self.region.n_outputs
 
     def judge(self) -> Judge:
-        r"""By the classes of the values."""
+        r"""The judge that compares the classes of values."""
         return RegionJudge(self.region)
 
     @property
     def noise_units(self) -> tuple[float, ...]:
-        r"""For each output the unit of its noise."""
+        r"""The unit of each output's noise."""
         return self.unit
 
     @property
     def has_one_level(self) -> bool:
-        r"""Whether one number says of each value on which side it is."""
+        r"""Whether one number tells on which side each value is."""
         return self.region.has_one_level
 
     @property
     def stated_level(self) -> float | None:
-        r"""The level, if there is but one."""
+        r"""The level, if there is only one."""
         return self.region.stated_level
 
     @property
@@ -147,7 +147,6 @@ class InRegion(LinearGoal):
         return [own * unit for own, unit in pairs]
 
     def _allowed(self, belief: LinearBelief) -> Tensor:
-        r"""The cells that the intervals allow."""
         ends = self._columns(belief.lower), self._columns(belief.upper)
         return self.region.allowed(*ends)
 
@@ -180,7 +179,7 @@ class InRegion(LinearGoal):
         return self.region.cells.probabilities(*parts)[:, -1]
 
     def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer; of several outputs ``mean`` and its bounds are margins."""
+        r"""The answer; for several outputs ``mean`` and its bounds are margins."""
         lower, upper = self._columns(belief.lower), self._columns(belief.upper)
         mean, sigma = self._columns(belief.mean), self._columns(self._spread(belief))
         against = belief.contradicted.unbind(dim=-1)
@@ -199,7 +198,7 @@ class InRegion(LinearGoal):
 
 @dataclass(frozen=True)
 class Best(LinearGoal):
-    r"""Find the item of the largest value.
+    r"""The item of the largest value.
 
     Args:
         epsilon: The accuracy.
@@ -208,7 +207,7 @@ class Best(LinearGoal):
     epsilon: float = 0.0
 
     def level(self, belief: LinearBelief) -> float:
-        r"""The largest estimate, which the others are compared with."""
+        r"""The largest estimate, with which the others are compared."""
         return float(belief.mean[:, 0].max())
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
@@ -247,7 +246,7 @@ class Best(LinearGoal):
 
 
 def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, int]:
-    r"""How far ``rows`` are behind the best of them, by the estimates.
+    r"""The distances of ``rows`` from the best of them, by the estimates.
 
     Returns:
         The differences, their widths, and the row of the best estimate.
@@ -284,7 +283,7 @@ def chances_of_being_best(belief: LinearBelief) -> Tensor:
 
 @dataclass(frozen=True)
 class Share(LinearGoal):
-    r"""``above = {x : f(x) > omega max f}``.
+    r"""The level set ``above = {x : f(x) > omega max f}``.
 
     Args:
         omega: In (0, 1).
@@ -295,7 +294,7 @@ class Share(LinearGoal):
     epsilon: float = 0.0
 
     def level(self, belief: LinearBelief) -> float:
-        r"""``omega`` times the largest estimate."""
+        r"""The level: ``omega`` times the largest estimate."""
         return self.omega * float(belief.mean[:, 0].max())
 
     def within(self, belief: LinearBelief) -> Tensor | None:
@@ -392,7 +391,7 @@ def pair_gaps(
 
 @dataclass(frozen=True, eq=False)
 class ParetoSet(LinearGoal):
-    r"""Which items are Pareto optimal: above is accepted, below rejected.
+    r"""The Pareto optimal items: above is accepted, below rejected.
 
     Args:
         signs: ``m`` signs: ``signs * y`` is maximised.
@@ -408,12 +407,12 @@ class ParetoSet(LinearGoal):
         return len(self.signs)
 
     def judge(self) -> Judge:
-        r"""By the items that were accepted."""
+        r"""The judge that compares values with the accepted items."""
         epsilon = torch.full_like(self.signs, self.epsilon)
         return ParetoJudge(self.signs, epsilon)
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""Reject what is certainly dominated, accept what certainly is not.
+        r"""The sides: certainly dominated items rejected, others accepted when certain.
 
         Dominators are looked for on the empirical front; an item is accepted if no item
         that is not rejected may exceed it by more than ``epsilon`` in every output.
@@ -488,7 +487,7 @@ class ParetoSet(LinearGoal):
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    r"""How a set of items compares with a set of rivals.
+    r"""The comparison of a set of items with a set of rivals.
 
     Args:
         excess: ``len(rows)``, the largest ``min_c (f_j - f_i)_c`` over rivals ``j``.

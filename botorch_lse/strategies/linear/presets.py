@@ -1,4 +1,4 @@
-r"""The strategies on linear features by their names."""
+r"""The named strategies on linear features."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ DESIGNS = ("uniform", "gaps")
 
 
 def one_level(value: Any) -> None:
-    r"""Complain unless ``threshold`` is one finite number; a region is none.
+    r"""Complain unless ``threshold`` is one finite number and no region.
 
     Raises:
         ValueError: If it is not.
@@ -141,17 +141,17 @@ class LinearStrategy(Strategy):
 
     @cached_property
     def algorithm(self) -> Any:
-        r"""The parts, on the device of the pool."""
+        r"""The joined parts, moved to the device of the pool."""
         return on_device(self)
 
     @cached_property
     def criteria(self) -> tuple[Criterion, ...]:
-        r"""An audit of the answer, if one is wanted."""
+        r"""The audit of the answer, if one is wanted."""
         return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def parts(self) -> LinearAlgorithm:
-        r"""Goal, rule and widths joined."""
+        r"""The algorithm that joins goal, rule and widths."""
         return LinearAlgorithm(
             self.pool,
             self.items,
@@ -173,11 +173,11 @@ class LinearStrategy(Strategy):
     @property
     @abstractmethod
     def goal(self) -> LinearGoal:
-        r"""What is to be decided about the items."""
+        r"""The question to decide about each item."""
 
     @property
     def burn_in_plan(self) -> BurnInPlan | None:
-        r"""The measurements that tell the noise; ``None`` where it is known."""
+        r"""The burn-in that estimates the noise; ``None`` where it is known."""
         return None
 
     @property
@@ -202,7 +202,7 @@ class LinearStrategy(Strategy):
 
     @property
     def guarantee(self) -> str:
-        r"""The probability claimed and its assumptions, as a sentence."""
+        r"""The claimed probability and its assumptions, as a sentence."""
         return str(self.algorithm.guarantee)
 
     def _complete(self, observations: Observations) -> Observations:
@@ -310,7 +310,7 @@ class MELKLinearStrategy(LinearStrategy):
 
     @property
     def n_outputs(self) -> int:
-        r"""How many numbers one measurement consists of."""
+        r"""The number of values per measurement."""
         return self.m
 
     @property
@@ -447,7 +447,7 @@ class HRAGELinearStrategy(LinearStrategy):
 
     @cached_property
     def burn_in_plan(self) -> BurnInPlan | None:
-        r"""The burn-in; ``None`` where the noise is known."""
+        r"""The burn-in that estimates the noise; ``None`` where it is known."""
         if self.variance_bounds is None:
             return None
         X, n = features_of(self.pool), self.burn_in
@@ -458,7 +458,7 @@ class HRAGELinearStrategy(LinearStrategy):
 
     @property
     def n_burn_in(self) -> int:
-        r"""How many measurements the burn-in has; 0 where the noise is known."""
+        r"""The number of measurements in the burn-in; 0 where the noise is known."""
         return 0 if self.burn_in_plan is None else self.burn_in_plan.n
 
 
@@ -498,7 +498,7 @@ class GEGELinearStrategy(LinearStrategy):
 
     @property
     def directions(self) -> tuple[bool, ...]:
-        r"""For each output, whether more is better."""
+        r"""The directions: for each output, whether more is better."""
         return tuple(self.maximize)
 
     @cached_property
