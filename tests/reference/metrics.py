@@ -30,14 +30,15 @@ from botorch_lse.strategies import LSEStrategy
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 52_300, 29_900
-"""Of the core: lines, and lines of code; 7,200 and 4,300 of them for repairs."""
+MOST_LINES, MOST_CODE = 52_300, 30_100
+"""Of the core: lines, and lines of code; 7,200 and 4,500 of them for repairs."""
 MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 10_000
 MOST_ANCESTORS = 2
 """Own classes above a class."""
-MOST_FILES = 17
-"""Files through which one ``ask`` of LSE passes."""
+MOST_FILES = 19
+"""Files through which one ``ask`` of LSE passes: two more since the run that criteria
+watch, and what a row measures, are asked where they live."""
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,
