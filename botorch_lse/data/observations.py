@@ -62,8 +62,9 @@ class Observations:
         y: ``n`` measured values, or ``n x m`` for ``m`` outputs.
         yvar: The known noise variance of each value, the shape of ``y``; ``None`` if
             the strategy knows the noise or the model learns it.
-        round: The round of each entry, one number or ``n``; ``None``: no strategy asked
-            for them, so that they are a round of their own.
+        round: The round of each entry, one number or ``n``; ``None``: nobody knows,
+            so that they are a round of their own, or if they may be several count as a
+            look at the intervals each.
         counts: How many measurements each entry is the mean of; ``None``: one each.
         lines: What the ``n`` lines of a table say of their rows, for ``check_rows``.
         outputs: The names of the ``m`` outputs, where they are known: of a table ``y``

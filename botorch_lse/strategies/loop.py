@@ -517,7 +517,7 @@ class Strategy(ABC):
         rest = group.select(~asked)
         n = looks(rest, state.last_label)
         if group.round is None:
-            n = looks_in_one_call(rest.n_measured, len(self.planned(state)))
+            n = looks_in_one_call(len(rest), len(self.planned(state)))
         deferred = state.deferred
         if len(rest):
             deferred = (*deferred, rest.at_round(n))
@@ -879,7 +879,7 @@ def looks(group: Observations, last: int) -> int:
     """
     if group.round is None or len(group) == 0:
         return 1
-    return max(1, min(int(group.round[0]) - last, group.n_measured))
+    return max(1, min(int(group.round[0]) - last, len(group)))
 
 
 def looks_in_one_call(n: int, size: int) -> int:
@@ -906,7 +906,7 @@ def looks_of_all(state: State, told: Observations) -> int:
         told: What was measured before, or by somebody else.
     """
     is_needed = not state.strategy.algorithm.needs_its_rows
-    return max(1, told.n_measured) if is_needed else 1
+    return max(1, len(told)) if is_needed else 1
 
 
 @dataclass(frozen=True, eq=False)

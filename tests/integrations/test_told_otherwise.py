@@ -201,3 +201,9 @@ def test_old_data_widen_by_a_look_each() -> None:
     looks = SIZE * ROUNDS - SIZE + 1  # one batch of them may have been a round
     assert state.belief.n_intervals == 1 + looks
     assert len(state.observations.round.unique()) == 1
+
+
+def test_a_mean_of_replicates_is_one_value() -> None:
+    strategy = build(None)
+    mean = Observations([3], [0.5], counts=[5])
+    assert strategy.tell(strategy.init(), mean).belief.n_intervals == 2
