@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy  # which loads its packages when they are first used
 import torch
-from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 from botorch_lse.data.pool import Pool
@@ -60,8 +60,8 @@ def bathymetry(raw: bool = False) -> Bathymetry:
     depth = -depth
     sea = depth > 0
     if not raw:
-        inside = gaussian_filter(sea.astype(float), FOOTPRINT)
-        total = gaussian_filter(np.where(sea, depth, 0.0), FOOTPRINT)
+        inside = scipy.ndimage.gaussian_filter(sea.astype(float), FOOTPRINT)
+        total = scipy.ndimage.gaussian_filter(np.where(sea, depth, 0.0), FOOTPRINT)
         depth = total / np.maximum(inside, np.finfo(float).tiny)
     row, column = np.nonzero(sea)
     shrink = np.cos(np.radians(latitude.mean()))

@@ -27,10 +27,11 @@ STATEMENTS = [
     "import botorch",
     SHORTEST,
     "import botorch_lse.confidence",
-    "import botorch_lse.acquisition",
-    "from botorch_lse.strategies import *",
     "import botorch_lse.plotting",  # until a picture is drawn
+    "from botorch_lse.plotting import frames, pictures",
     "from botorch_lse.cli import commands",
+    "from botorch_lse.strategies import *",
+    "import botorch_lse.acquisition",
 ]
 CODE = """
 import json, sys
@@ -118,6 +119,11 @@ def test_imports_bring_neither_ax_nor_a_plotting_library(
     late = {"ax", "matplotlib", "plotly", "seaborn"}
     for statement, names in brought.items():
         assert late.isdisjoint(name.partition(".")[0] for name in names), statement
+
+
+def test_imports_bring_no_distributions_of_scipy(brought: dict[str, set[str]]) -> None:
+    for statement in STATEMENTS[:-1]:  # BoTorch's acquisition functions bring them
+        assert brought[statement].isdisjoint({"scipy.stats", "scipy.ndimage"})
 
 
 @pytest.mark.parametrize("name", botorch_lse.__all__)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import scipy  # which loads its packages when they are first used
 import torch
-from scipy.stats import norm
 
 from botorch_lse._numerals import significant, written
 from botorch_lse._validation import complaint, finite_number, one_of, real_vector
@@ -70,7 +70,7 @@ FORECAST_SHOWN = 3
 does not squeeze the rest; the forecast's label has its number."""
 PALE = "#a9bbdb"
 """Of residuals that no longer count, beside the dark blue of those that do."""
-WITHIN = float(norm.isf(0.025))
+WITHIN = -float(scipy.special.ndtri(0.025))
 """Standard normal numbers lie between this and its negative with probability 95 %."""
 LINE_LENGTH, TITLE_WIDTH = 105, 12.0
 """Letters on a line of a title above two panels, which are so many inches wide."""
