@@ -125,7 +125,7 @@ def run_experiment(
             returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
             trial stays running, to be evaluated in the next call. It is the default
-            because a mistake in ``evaluate`` itself would else use up all rows.
+            because a mistake in ``evaluate`` itself would otherwise use up all rows.
             ``"retry"``: it is
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
@@ -480,7 +480,7 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
     r"""The result of one metric as floats: a number, or ``(mean, sem)``.
 
     Args:
-        value: What the evaluation returned.
+        value: The value that the evaluation returned.
         name: The metric's name.
         is_learnt: Whether the strategy learns from the metric; then the mean must be
             finite and the standard error finite and at least 0.

@@ -79,9 +79,9 @@ class AuditTest:
         share: The share of wrong rows that is tolerated, in (0, 1).
         limit: One over the failure probability.
         right: How many drawn rows were right.
-        wrong: How many were wrong.
+        wrong: The number of wrong ones.
         mistaken: The probability that a wrong row is found right, in [0, 1).
-        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
+        n_rows: The number of rows to draw from; ``None``: many more than drawn.
         bets: Stakes that add up to 1, each with what it is bet on: a share of wrong
             rows in multiples of ``share``, at most half of the way from there to 1.
 
@@ -243,7 +243,7 @@ def audit_test(
         delta: The probability, over the draws, that any audit of the run passes though
             more are wrong, in (0, 0.5).
         attempt: 1 for the first audit, 2 for the next one after it was given up.
-        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
+        n_rows: The number of rows to draw from; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
         is_learnt: Whether verdicts use a ``noise_bound``, which takes its share of
             ``delta``.
@@ -368,7 +368,7 @@ def verdicts(
             more than its accuracy, positive on the claim's side, units of ``y``.
         noise_std: ``n`` noise standard deviations of one measurement.
         counts: ``n``, how often each row was measured.
-        most: How often a row may be measured.
+        most: The largest number of measurements of a row.
         mistaken: The probability, in (0, 1); of the test that is made.
         is_gaussian: Whether the noise is Gaussian. If not it is sub-Gaussian with
             ``noise_std`` for its scale (noise within ``[-b, b]``: ``b``), and the reach
@@ -395,7 +395,7 @@ def reach_of(
     Args:
         noise_std: ``n`` noise standard deviations of one measurement.
         counts: ``n``, how often each row was measured.
-        most: How often a row may be measured.
+        most: The largest number of measurements of a row.
         mistaken: The probability, in (0, 1), at all looks together.
         is_gaussian: See ``verdicts``.
 

@@ -62,7 +62,7 @@ def level_set_frame(
 
     Args:
         classification: The answer for ``N`` rows.
-        observations: What was measured.
+        observations: The measurements.
 
     Returns:
         ``N`` rows: ``Classification.to_frame()`` and ``n_observations`` (ending in
@@ -103,7 +103,7 @@ def slices_frame(
 
     Args:
         classification: The answer for ``N`` rows, with its pool.
-        observations: What was measured.
+        observations: The measurements.
         anchor: The row to slice through; default the most doubtful one: with the
             probability nearest to one half, the first of equals.
         inputs: Names of the pool's inputs; default the first four that vary.
@@ -188,7 +188,7 @@ def pareto_frame(
     Args:
         classification: The answer for ``N`` rows.
         estimate: ``strategy.estimate(state)``.
-        observations: What was measured.
+        observations: The measurements.
         outputs: The ``m`` names of the outputs; default ``y0``, ``y1``, ...
 
     Returns:

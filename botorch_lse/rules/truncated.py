@@ -101,7 +101,7 @@ class TruncatedVariance(LookAhead):
     r"""Measure the row that most shrinks the widths in question, per cost.
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
         eta: See ``TruVaRStrategy``, as are the next ones.
         eta_ratio: ``r``.
         delta_bar: The slack.

@@ -80,7 +80,7 @@ class Strategy(ABC):
         pool: The candidates.
         batch_size: Measurements per round; ``None`` where the algorithm says how many,
             or the call that asks.
-        max_observations: Stop after so many measurements.
+        max_observations: The largest number of measurements.
         max_repeats: How often one row may be measured (1 for destructive samples).
 
     Raises:
@@ -223,7 +223,7 @@ class Strategy(ABC):
         if room is None or len(rest) <= room:
             return rest
         # By ranks of the places of the plan: what is given up does not change while
-        # the others are measured, and hangs on no order of the rows.
+        # the others are measured, and depends on no order of the rows.
         plan = self.planned(state)
         ranks = torch.randperm(
             len(plan), generator=round_generator(state.seed, state.round)
@@ -1100,7 +1100,7 @@ class State:
         stop_reason: Why the run ended; ``None`` while it goes on. ``"decided"``: no row
             is undecided, but for some that were excluded; ``"audited"``: and rows drawn
             at random agreed; ``"none found"`` and ``"all above so far"``: all values
-            lie on one side of the level, so that a learnt model says nothing, or the
+            lie on one side of the level, so that a fitted model says nothing, or the
             audit of "all rows lie there" has passed; ``"not confirmed"``: too many of
             the rows that an audit drew were wrong, or too near to the level to tell;
             ``"content known"``: the share above is known as well as ``content_tol``

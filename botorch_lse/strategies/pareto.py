@@ -56,8 +56,8 @@ class GPParetoStrategy(Strategy):
             all outputs; a number or a schedule is a heuristic width that ignores
             ``delta`` and claims no confidence.
         epsilon: The accuracy, units of ``y``, one for all outputs or one for each.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
+        max_observations: The largest number of measurements.
+        max_repeats: The largest number of measurements of one row.
         refit: Fit again every so many rounds; a float above 1 means once there are so
             many times as many rounds as at the last fit (1.1: ever more rarely); or a
             function of the number of complete rounds that says whether to. After a fit

@@ -111,8 +111,8 @@ def joint_draws(
     Args:
         posterior: On the pool.
         rows: The rows, at least one.
-        n: How many draws.
-        seed: Of the draws.
+        n: The number of draws.
+        seed: The seed of the draws.
 
     Yields:
         Places in ``rows``, and for each ``n`` values, units of ``y``.
@@ -184,7 +184,7 @@ def content_draws(
         mass: ``T`` masses.
         items: ``T`` rows of the posteriors that are the items.
         n: How many.
-        seed: Of the draws.
+        seed: The seed of the draws.
     """
     open_ = (side == 0).nonzero().view(-1)
     means = [posterior.mean[items[open_]] for posterior in posteriors]
@@ -223,7 +223,7 @@ def _drawn_members(
         cells: The class in each cell, at the items or the same for all.
         items: ``T`` rows of the posteriors that are the items.
         some: Numbers of the items that are drawn.
-        n: How many draws.
+        n: The number of draws.
         seed: Of the draws; of each output but the first another one.
 
     Yields:
@@ -331,8 +331,8 @@ def conservative_rows(
         cells: The class in each cell, at the items or the same for all.
         items: ``T`` rows of the posteriors that are the items.
         alpha: The probability, in (0, 1).
-        n: How many draws.
-        seed: Of the draws.
+        n: The number of draws.
+        seed: The seed of the draws.
 
     Source:
         Bolin and Lindgren (2015), excursion sets with the one-parameter family of

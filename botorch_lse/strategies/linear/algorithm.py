@@ -325,7 +325,7 @@ class LinearGoal(ABC):
         r"""The answer as a ``Classification``.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             claim: The sentence about the confidence.
             items: The items.
         """
@@ -435,13 +435,13 @@ class LinearAlgorithm(Algorithm):
     Args:
         pool: The rows that can be measured.
         items: The items to decide about, in the span of the pool's features.
-        goal: What is to be decided about the items.
+        goal: The question about the items.
         noise_var: ``N`` squared noise scales; with a burn-in the largest variance.
         noise_in_words: The assumption about the noise.
         delta: The failure probability.
         design: See ``LinearStrategy``, as are the next ones.
         batch_size: Measurements per round.
-        max_repeats: How often one row may be measured.
+        max_repeats: The largest number of measurements of one row.
         burn_in: The measurements that tell the noise; ``None`` where it is known.
     """
 
@@ -1036,7 +1036,7 @@ def noise_alarm(
     sqrt(n x) + 2 x``, ``x = log(m n (n + 1) / 0.001)``.
 
     Args:
-        belief: With the estimates after these measurements.
+        belief: The belief with the estimates after these measurements.
         rows: ``n`` rows just measured.
         residuals: ``n x m``, in noise scales of the values.
         reach: ``n``, the widths of the estimates at these rows, in the same scales.
@@ -1098,7 +1098,7 @@ def standardised(
     r"""Residuals, and the estimates' widths, in noise scales of the values.
 
     Args:
-        belief: With the estimates after these measurements.
+        belief: The belief with the estimates after these measurements.
         Phi: ``N x h`` features.
         new: The measurements, of which an entry has the noise scale of a mean.
     """
