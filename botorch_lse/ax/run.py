@@ -116,8 +116,8 @@ def run_experiment(
         storage: A JSON file for ``Client.load_from_json_file``, or a symbolic link to
             one, which stays. Beside it lies the empty ``.<file>.lock``. A client with a
             ``storage_config`` writes to its database, one transaction each time.
-        max_trials: Stop after so many finished trials of this call, those among them
-            that were running before; what runs beyond them stays running.
+        max_trials: The number of finished trials after which this call stops, including
+            trials that were running before; further ones stay running.
         max_pending: The most trials that run at once; default the rest of the round for
             a level-set strategy with a ``batch_size``, else 1. Give the number of
             workers where the strategy is asynchronous, or has no batch size.

@@ -81,7 +81,7 @@ MARKS = {".": "point", ",": "comma"}
 _OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
 """What the guarantee of an answer says of an audit."""
 OFTEN = 3
-"""A candidate that failed so many times, and never gave a value, is asked about."""
+"""Failures after which a candidate that never gave a value is asked about."""
 
 
 def carry_out(run: Run, call: argparse.Namespace) -> None:

@@ -31,10 +31,10 @@ SPENT, KEPT = 0.9, 0.1
 """The ``k``-th audit of a run spends ``0.9 * 0.1^(k - 1)`` of ``delta``: nearly all on
 the first, since few claims fail, and all of them together no more than ``delta``."""
 LOOKS = (1, 2, 4, 8)
-"""A drawn row that is not clear is measured again, until so many times."""
+"""Numbers of measurements at which a drawn row is looked at, until it is clear."""
 MISTAKEN = 0.05
-"""Probability that noise makes a wrong row look right, at all its looks together. So
-much less of what is wrong is found, and the test knows it."""
+"""Probability that noise makes a wrong row look right, at all its looks together. The
+test accounts for the wrong rows that are missed so."""
 ALL_MISTAKEN = 0.1
 """Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
 share of an audit's failure probability."""
@@ -43,10 +43,10 @@ KNOWN, LEARNT, SIDE = "known", "learnt", "side"
 """How drawn rows are judged: by values whose noise is known, by values whose noise is
 bounded from rows that are measured twice, or by the side of one value."""
 NOISE_PAIRS, NOISE_SHARE = 15, 0.1
-"""Where the noise is learnt, so many drawn rows are measured twice, and so much of
-``delta`` is the probability that its bound is too low. More pairs cost more and make
-the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5), which matters
-to rows near the level."""
+"""If the noise is estimated, ``NOISE_PAIRS`` drawn rows are measured twice, and the
+bound of the noise is too low with probability ``NOISE_SHARE * delta``. More pairs cost
+more and make the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5),
+which matters to rows near the level."""
 REFERENCE_SHARE = 0.1
 """Where drawn rows are compared with others, as in a Pareto set, so much of ``delta``
 is the probability that bounds of the others are wrong."""

@@ -66,14 +66,14 @@ IN_REGION = {"above": "in", "below": "out"}
 _MOST_OUTPUTS = 4
 """Outputs shown unless two are named: six panels fit on a page."""
 FORECAST_SHOWN = 3
-"""The axis of evaluations ends at so many times those made, so that a distant forecast
-does not squeeze the rest; the forecast's label has its number."""
+"""The axis of evaluations ends at this multiple of those made, so that a distant
+forecast does not squeeze the rest; the forecast's label has its number."""
 PALE = "#a9bbdb"
-"""Of residuals that no longer count, beside the dark blue of those that do."""
+"""Colour of residuals that no longer count, beside the dark blue of those that do."""
 WITHIN = float(norm.isf(0.025))
 """Standard normal numbers lie between this and its negative with probability 95 %."""
 LINE_LENGTH, TITLE_WIDTH = 105, 12.0
-"""Letters on a line of a title above two panels, which are so many inches wide."""
+"""Letters on a line of a title above two panels, and the width of these in inches."""
 _GRID_FILL = 0.1
 """A map shows cells only if the rows fill at least this share of the grid that spans
 them; else points, which would be too small as cells."""

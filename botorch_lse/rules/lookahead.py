@@ -73,8 +73,8 @@ SHORTLIST = 256
 themselves: the former find rows that reach far, the latter those with steep local
 gains, which a sample misses."""
 FINE = 2**13
-"""Targets up to which the shortlist is scored on all of them. Of more so many are drawn
-for it, and the best are scored on all."""
+"""Targets up to which the shortlist is scored on all of them. Of more targets ``FINE``
+are drawn for it, and the best rows are scored on all."""
 FINALISTS = 64
 """Rows that are scored on all of more than ``FINE`` targets."""
 MOST_ROWS = 100_000

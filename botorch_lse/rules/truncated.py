@@ -111,7 +111,7 @@ class TruncatedVariance(LookAhead):
         is_monotone: Whether rows that left the question stay out.
         only_candidates: Whether only rows in question are measured.
         anticipates: See ``TruVaRStrategy``.
-        prefilter: Score only so many rows.
+        prefilter: The number of rows to score.
 
     Source:
         Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6

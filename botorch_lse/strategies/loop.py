@@ -52,12 +52,12 @@ MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
 MOST_AT_ONCE = 2048
 """Measurements that engines may ask for in one call. Each is planned beside those
-before it, so that the time grows with the square: so many take half a minute in a pool
-of a thousand rows, ten times as many an hour."""
+before it, so that the time grows with the square: half a minute in a pool of a thousand
+rows, and an hour for ten times as many."""
 
 MOST_COMPARED = 256
-"""Values without a label that may be a batch which was asked for, where the call says
-how large one is: to plan so many again takes half a second in a pool of a thousand."""
+"""Unlabelled values up to which a call that gives the size of a batch is compared with
+the batch: planning it again takes half a second in a pool of a thousand."""
 
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields

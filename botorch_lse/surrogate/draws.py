@@ -25,10 +25,10 @@ MOST_DRAWN = 20_000
 """Rows in doubt of which all are drawn for a content; of more, a sample of about so
 many stands for all."""
 SURE = 6.0
-"""Rows so many standard deviations from the level count as known: a mistake of 1e-9 a
+"""Standard deviations from the level at which rows count as known: an error of 1e-9 a
 row."""
 RARE = 1e-6
-"""The chance that draws would have let in a row that is left out before drawing."""
+"""Probability that draws would have let in a row that is left out before drawing."""
 TINY = 1e-300
 """A deviation that is none, and by which one can divide."""
 JITTER = 1e-10
@@ -167,7 +167,7 @@ def content_draws(
 
     What is counted are the items of the last class.
 
-    Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about so many stands
+    Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about that many stands
     for them (see ``systematic_sample``), so that time and memory hardly grow with the
     pool. Every draw keeps its expectation. What the sample adds to the standard
     deviation of a draw is about ``M / (2 sqrt(MOST_DRAWN))``, 0.4 % of the mass ``M``

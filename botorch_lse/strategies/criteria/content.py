@@ -164,15 +164,14 @@ class ContentKnown(ContentStop):
         sampling: Whether the half width includes the error of the pool as a sample of a
             distribution. With more rows this error is smaller; if it alone exceeds
             ``tol``, the run does not end by this rule.
-        confidence: Of the interval.
-        times: After how many rounds in a row it must hold.
-        settled: By how much the estimate has moved in so many rounds, or in a tenth of
-            all rounds if these are more, is added to the half width. With noise it
-            takes more rounds, until they are worth so many exact measurements; never
-            more than undecided rows allow.
-            A fitted model that still changes its mind is surer than it is right: most
-            of all just after its initial design, which is not made for the level. With
-            0 the interval counts as it is.
+        confidence: The confidence of the interval.
+        times: The number of rounds in a row in which the rule must hold.
+        settled: The number of last rounds (a tenth of all rounds, if that is more)
+            whose drift of the estimate is added to the half width, but never more than
+            undecided rows allow. With noise it takes more rounds: as many as are worth
+            ``settled`` exact measurements. A fitted model that still changes is surer
+            than it is right, most of all just after its initial design, which is not
+            made for the level. With 0 the interval counts as it is.
         until_sampled: Whether the run also ends once the half width is no more than
             the standard error of the pool as a sample, or the interval of a share of 0
             has no width. More rows are then worth more than more measurements: see

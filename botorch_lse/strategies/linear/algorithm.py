@@ -58,21 +58,21 @@ ROUNDING = 1e-9
 GROWTH = 0.1
 """The share of the data so far that the next batch adds."""
 LEAST = 2
-"""A batch of the strategy's own size has so many measurements per dimension."""
+"""Measurements per dimension in a batch of the strategy's own size."""
 FIRST_TOLERANCE = 1e-3
 """The gap of the initial design, on which the widths of the whole run rest."""
 DESIGN_TOLERANCE = 2e-2
 """The gap of a batch's design: a worse design costs a few measurements, no validity."""
 START = 0.1
-"""So many measurements of the initial design are added to the data when a batch is
-planned: then every direction has a finite norm, and unmeasured ones by far the largest.
-"""
+"""Measurements of the initial design that are added to the data when a batch is
+planned: then every direction has a finite norm, and unmeasured ones by far the
+largest."""
 ENOUGH = 2
-"""With so many measurements per point of a design, efficient rounding is used; with
-fewer it would give every point one, so that quota rounding is better."""
+"""Measurements per point of a design from which efficient rounding is used; with fewer
+it would give every point one, so that quota rounding is better."""
 STRAY = 1.5
 """Standard deviations by which the width of a forecast is reduced. An estimate varies
-along a run by about so many, and a row is decided the first time that its interval
+along a run by about as much, and a row is decided the first time that its interval
 clears the level, which is earlier than at a constant estimate."""
 Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
 """From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
