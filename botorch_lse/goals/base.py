@@ -172,7 +172,7 @@ class Goal(ABC):
 
         Args:
             sides: The sides before.
-            seen: What is believed after the interval.
+            seen: The belief after the interval.
         """
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
@@ -212,7 +212,7 @@ class Goal(ABC):
         r"""The outputs and levels that decide sides; empty without a level.
 
         Args:
-            seen: What is believed.
+            seen: The belief about the items.
         """
         if self.directions is not None:
             return ()
@@ -257,7 +257,7 @@ class Goal(ABC):
         r"""The levels of an output that a fitted model must hold plausible.
 
         Args:
-            output: Its number.
+            output: The number of the output.
             values: The mean of each measured row.
         """
         level = self.level_of(values)
@@ -267,7 +267,7 @@ class Goal(ABC):
         r"""``T`` bools: whether an interval of an output excludes one of its levels.
 
         Args:
-            output: Its number.
+            output: The number of the output.
             lower: ``T`` lower ends.
             upper: ``T`` upper ends.
         """
@@ -280,7 +280,7 @@ class Goal(ABC):
         r"""``T`` bools: items that would be open if some intervals said nothing.
 
         Args:
-            seen: What is believed.
+            seen: The belief about the items.
             unsure: For each output ``T`` bools: the intervals that count as endless.
         """
         return unsure[0]
@@ -290,7 +290,7 @@ class Goal(ABC):
 
         Args:
             sides: The side of each item.
-            seen: What is believed.
+            seen: The belief about the items.
             claim: The sentence about the confidence.
         """
         own = seen.regions
