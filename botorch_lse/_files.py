@@ -133,8 +133,8 @@ def write_whole(path: str | Path, content: bytes, over: Seen | None = None) -> N
 
     Args:
         path: The file, or a link to it, which stays one.
-        content: What it is to hold.
-        over: What the caller saw in it; default: whatever it holds is replaced.
+        content: The content to write.
+        over: The content that the caller saw; default: any is replaced.
 
     Raises:
         ChangedError: If it holds something else than the caller saw.
@@ -170,7 +170,7 @@ def write_figure(
     Args:
         figure: The figure.
         path: The file; PNG if its name does not end in a format.
-        over: What the caller saw in it; default: whatever it holds is replaced.
+        over: The content that the caller saw; default: any is replaced.
         **options: For ``figure.savefig``, such as ``dpi``.
 
     Raises:

@@ -158,7 +158,7 @@ def snapshot_of(
     ``Client.load_from_json_file`` reads the first copy only.
 
     Args:
-        client: With its experiment.
+        client: A client with an experiment.
         known: Data encoded in earlier snapshots, by content; it is added to. Ax spends
             most of the time of a snapshot on the data of trials that never change.
     """
@@ -216,7 +216,7 @@ def complete_trial(client: Client, index: int, outcome: dict[str, Any]) -> None:
     Of its 35 ms at a thousand trials 33 go into tables of all the data.
 
     Args:
-        client: With its experiment.
+        client: A client with an experiment.
         index: The trial's.
         outcome: By metric a value or ``(mean, sem)``; metrics that the experiment does
             not have yet become tracking metrics.

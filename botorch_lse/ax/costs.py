@@ -72,7 +72,7 @@ def trial_cost(client: Client, trial_index: int) -> float:
         ...     status = client.complete_trial(trial, data)
 
     Args:
-        client: With a level-set strategy that has costs.
+        client: A client with a level-set strategy that has costs.
         trial_index: Of a trial that runs or is measured.
 
     Returns:
@@ -371,7 +371,7 @@ def record_costs(client: Client) -> None:
     Trials that are no row of the pool have no cost.
 
     Args:
-        client: With a level-set strategy that has costs.
+        client: A client with a level-set strategy that has costs.
 
     Raises:
         ValueError: If the strategy has no costs.

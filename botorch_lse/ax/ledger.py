@@ -794,7 +794,7 @@ def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str
     r"""The call that attaches the missing data of a completed trial.
 
     Args:
-        trial: Its index.
+        trial: The index of the trial.
         metrics: Those that the strategy learns from.
         found: The metrics with a value, also others.
     """

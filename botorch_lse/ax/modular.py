@@ -74,7 +74,7 @@ def model_answer(
         experiment: The experiment, with one metric in its objective.
         generation_strategy: With a modular generator that has data.
         threshold: The level; default that of the acquisition function.
-        n: How many Sobol points.
+        n: The number of Sobol points.
         beta: The squared width of the intervals; default the acquisition function's,
             or 1.96 squared.
         seed: Of the Sobol points.
@@ -153,7 +153,7 @@ def sobol_points(search_space: SearchSpace, n: int, seed: int = 0) -> list[Any]:
     Args:
         search_space: Ranges, on their scales; choices, each as often; constraints.
         n: How many.
-        seed: Of the scrambling.
+        seed: The seed of the scrambling.
 
     Raises:
         ValueError: If the constraints leave hardly any of the space.
@@ -203,7 +203,7 @@ class ModelAnalysis(Analysis):
 
     Args:
         threshold: The level; default that of the acquisition function.
-        n: How many Sobol points.
+        n: The number of Sobol points.
     """
 
     def __init__(self, threshold: float | None = None, n: int = POINTS) -> None:

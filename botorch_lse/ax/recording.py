@@ -55,7 +55,7 @@ class Record(AbstractContextManager["Record"]):
     run left it, trials in the database that the client does not know.
 
     Args:
-        client: With its experiment.
+        client: A client with an experiment.
         path: A JSON file that ``Client.load_from_json_file`` reads; ``None``: none.
 
     Raises:
@@ -261,7 +261,7 @@ def save_client(client: Client, path: str | Path) -> None:
         ...     again = Client.load_from_json_file(str(path))
 
     Args:
-        client: With its experiment.
+        client: A client with an experiment.
         path: A file that ``Client.load_from_json_file`` reads.
 
     Raises:

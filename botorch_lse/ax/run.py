@@ -116,8 +116,8 @@ def run_experiment(
         storage: A JSON file for ``Client.load_from_json_file``, or a symbolic link to
             one, which stays. Beside it lies the empty ``.<file>.lock``. A client with a
             ``storage_config`` writes to its database, one transaction each time.
-        max_trials: Stop after so many finished trials of this call, those among them
-            that were running before; what runs beyond them stays running.
+        max_trials: The number of finished trials after which this call stops, including
+            trials that were running before; further ones stay running.
         max_pending: The most trials that run at once; default the rest of the round for
             a level-set strategy with a ``batch_size``, else 1. Give the number of
             workers where the strategy is asynchronous, or has no batch size.
@@ -125,7 +125,7 @@ def run_experiment(
             returns something that is no result, be it in a further metric.
             ``"raise"``: the others' results are recorded, the error is raised, and the
             trial stays running, to be evaluated in the next call. It is the default
-            because a mistake in ``evaluate`` itself would else use up all rows.
+            because a mistake in ``evaluate`` itself would otherwise use up all rows.
             ``"retry"``: it is
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
@@ -480,7 +480,7 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
     r"""The result of one metric as floats: a number, or ``(mean, sem)``.
 
     Args:
-        value: What the evaluation returned.
+        value: The value that the evaluation returned.
         name: The metric's name.
         is_learnt: Whether the strategy learns from the metric; then the mean must be
             finite and the standard error finite and at least 0.

@@ -124,7 +124,7 @@ def decode_strategy(stored: dict[str, Any], pool: Pool) -> Strategy:
     r"""The strategy that ``encode_strategy`` wrote.
 
     Args:
-        stored: What it wrote.
+        stored: The stored form.
         pool: The pool with the stored hash.
 
     Raises:
@@ -501,7 +501,7 @@ def decode_kernel(stored: dict[str, Any], to_fit: bool = False) -> Kernel:
     constraint and back would change its last digits.
 
     Args:
-        stored: What it wrote.
+        stored: The stored form.
         to_fit: Whether it is yet to be fitted: it then has the constraints of its
             class, and the stored values are those before them.
 

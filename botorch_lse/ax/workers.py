@@ -39,9 +39,9 @@ class Evaluation(NamedTuple):
     r"""The evaluation of a trial, before or after it has run.
 
     Args:
-        trial: Its index.
-        parameters: Its parameterization.
-        value: What the evaluation returned.
+        trial: The index of the trial.
+        parameters: The parameterization of the trial.
+        value: The value that the evaluation returned.
         error: What it raised, if it did.
     """
 
@@ -100,8 +100,8 @@ class Workers:
         r"""Put a trial in the queue; ``wait`` starts it.
 
         Args:
-            trial: Its index.
-            parameters: Its parameterization.
+            trial: The index of the trial.
+            parameters: The parameterization of the trial.
         """
         self._queue.append(Evaluation(trial, parameters))
 

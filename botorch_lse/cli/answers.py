@@ -64,7 +64,7 @@ def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     Args:
         run: The run.
         path: The file.
-        over: What the caller saw in it; default: whatever it holds is replaced.
+        over: The content that the caller saw; default: any is replaced.
     """
     frame, mark = answer_frame(run), run.mark
     names, ours = [str(name) for name in frame.columns], columns(run, frame)
@@ -94,7 +94,7 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     Args:
         run: The run.
         path: The file.
-        over: What the caller saw in it; default: whatever it holds is replaced.
+        over: The content that the caller saw; default: any is replaced.
 
     Raises:
         ImportError: If matplotlib is not installed.

@@ -46,7 +46,7 @@ class Candidates:
         table: The file.
         key: Its column that names the candidates, if there is one.
         inputs: Its columns that describe them.
-        notation: How numbers are written.
+        notation: The notation of numbers.
         lines: The ``N`` lines in an order of their own, by inputs and key, so that
             sorting the file changes nothing.
         frame: ``N`` rows of inputs, numbers or words, in the same order.
@@ -85,7 +85,7 @@ class Candidates:
         Args:
             table: The file.
             column: What is measured, which is no input.
-            notation: How numbers are written.
+            notation: The notation of numbers.
             key: The column that names the candidates.
             inputs: The columns that describe them; empty: all others that vary.
             ignore: Columns that are no inputs.
@@ -607,7 +607,7 @@ def _read_column(
     Args:
         table: The file.
         name: The column.
-        notation: How numbers are written.
+        notation: The notation of numbers.
         is_words: Whether somebody said that its cells are words.
     """
     faults, cells = Faults(), table.texts(name)
@@ -650,7 +650,7 @@ def check_marks(table: Table, name: str, notation: Notation) -> None:
     Args:
         table: The file.
         name: The column.
-        notation: How numbers are written.
+        notation: The notation of numbers.
 
     Raises:
         ValueError: If all marks of the column stand before three digits, and nobody

@@ -115,7 +115,7 @@ class Style:
     r"""The style of a file: what a program that reads it next will expect.
 
     Args:
-        delimiter: What stands between two cells.
+        delimiter: The separator of cells.
         encoding: Of its text, with a byte order mark where there was one.
         newline: What ends a line.
         before: The text in front of the header: ``sep=;``, lines that begin with ``#``.
@@ -364,7 +364,7 @@ class _Reading:
     r"""A text as lines of cells, read with one delimiter.
 
     Args:
-        delimiter: What stands between two cells.
+        delimiter: The separator of cells.
         before: The text in front of the header.
         rows: The cells of each line and its number; the first is the header.
         blank: What is blank; ``None``: all that Unicode calls so.
@@ -480,7 +480,7 @@ def _spans(lines: list[str], delimiter: str) -> Iterator[tuple[int, int, list[st
 
     Args:
         lines: The lines with their ends.
-        delimiter: What stands between two cells.
+        delimiter: The separator of cells.
     """
     reader, first = csv.reader(lines, delimiter=delimiter), 0
     try:
@@ -562,8 +562,8 @@ class _LineLike:
     r"""A test whether a text reads like a line of a table.
 
     Args:
-        delimiter: What stands between two cells.
-        width: How many cells a line has.
+        delimiter: The separator of cells.
+        width: The number of cells in a line.
         numeric: The places of the cells that are numbers as a rule.
     """
 
@@ -612,7 +612,7 @@ def decoded(
 
     Args:
         raw: What the file holds.
-        name: Its name.
+        name: The name.
         encoding: Its encoding where it is not UTF-8, if somebody said it.
         names: Names that it may hold, by which an encoding is told.
 
@@ -747,8 +747,8 @@ def replace_file(path: Path, content: bytes, over: Seen | None = None) -> None:
 
     Args:
         path: The file.
-        content: What it is to hold.
-        over: What the caller saw in it; default: whatever it holds is replaced.
+        content: The content to write.
+        over: The content that the caller saw; default: any is replaced.
 
     Raises:
         ValueError: If it cannot be written, or was saved meanwhile.

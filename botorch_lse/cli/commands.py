@@ -81,7 +81,7 @@ MARKS = {".": "point", ",": "comma"}
 _OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
 """What the guarantee of an answer says of an audit."""
 OFTEN = 3
-"""A candidate that failed so many times, and never gave a value, is asked about."""
+"""Failures after which a candidate that never gave a value is asked about."""
 
 
 def carry_out(run: Run, call: argparse.Namespace) -> None:
@@ -337,7 +337,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
 
     Args:
         run: The run.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     now, found, state = run.measured, run.settings, run.state
     answer = run.answer
@@ -428,7 +428,7 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
 
     Args:
         run: The run.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     lines, level = list[str](), written(run.settings.level)
     if known := list(run.measured.known.values()):
@@ -487,7 +487,7 @@ def of_values(run: Run, is_taken: bool) -> list[str]:
 
     Args:
         run: The run.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     remarks = (remark for remark in run.state.remarks if remark.kind not in ADVICE)
     said = (in_table_words(run, remark, is_taken=is_taken) for remark in remarks)

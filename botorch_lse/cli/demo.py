@@ -72,10 +72,10 @@ PRESETS = {
 }
 
 MILESTONE = 200
-"""The table shows every run after each so many measurements."""
+"""Measurements between two lines of a run in the table."""
 
 OUTLOOK = 100
-"""The first forecast is made after so many measurements, then with each milestone."""
+"""Measurements before the first forecast; others follow with each milestone."""
 
 LINES_APART = 15.0
 """Seconds between two lines on the progress where there is no terminal."""

@@ -19,7 +19,7 @@ def place_of(run: Run, entry: Entry, is_taken: bool) -> str:
     Args:
         run: The run.
         entry: The line.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     moves = is_taken and any(entry is one for one, _ in run.measured.taken)
     return run.settings.file("results").name if moves else entry.place
@@ -31,7 +31,7 @@ def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
     Args:
         run: The run.
         remark: One of its state.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     file = run.settings.path.name
     if remark.kind == "slip":
@@ -81,7 +81,7 @@ def _of_slip(run: Run, at: int, is_taken: bool) -> str:
     Args:
         run: The run.
         at: The row of the pool.
-        is_taken: Whether what came back in the sheet will stand in the results.
+        is_taken: Whether the sheet's values will be added to the results.
     """
     answer, row = run.scale.answer(run.state.classification), int(run.rows[at])
     mean, sigma = float(answer.mean[at]), float(answer.sigma[at])

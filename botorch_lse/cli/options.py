@@ -133,8 +133,8 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     r"""A question about the nearest of some words; empty if none is near.
 
     Args:
-        word: What was written.
-        words: What could have been meant.
+        word: The word that was written.
+        words: The words that could be meant.
     """
     near = get_close_matches(word, list(words), 1)
     return f" Did you mean {near[0]}?" if near else ""

@@ -45,7 +45,7 @@ def doing(words: str, *, at_once: bool = True) -> Iterator[Progress]:
     r"""A context that shows what is being done, on standard error.
 
     Args:
-        words: What is being done.
+        words: The description of what is being done.
         at_once: Whether to say it in any case, and not only at a terminal once it takes
             longer than people like to wait.
     """

@@ -49,7 +49,7 @@ class Outcome:
         sheets: In how many sheets.
         reason: Why it stopped.
         above: How many candidates it found above the level.
-        wrong: How many it decided wrongly by more than the accuracy.
+        wrong: The number it decided wrongly by more than the accuracy.
     """
 
     n: int

@@ -31,10 +31,10 @@ SPENT, KEPT = 0.9, 0.1
 """The ``k``-th audit of a run spends ``0.9 * 0.1^(k - 1)`` of ``delta``: nearly all on
 the first, since few claims fail, and all of them together no more than ``delta``."""
 LOOKS = (1, 2, 4, 8)
-"""A drawn row that is not clear is measured again, until so many times."""
+"""Numbers of measurements at which a drawn row is looked at, until it is clear."""
 MISTAKEN = 0.05
-"""Probability that noise makes a wrong row look right, at all its looks together. So
-much less of what is wrong is found, and the test knows it."""
+"""Probability that noise makes a wrong row look right, at all its looks together. The
+test accounts for the wrong rows that are missed so."""
 ALL_MISTAKEN = 0.1
 """Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
 share of an audit's failure probability."""
@@ -43,10 +43,10 @@ KNOWN, LEARNT, SIDE = "known", "learnt", "side"
 """How drawn rows are judged: by values whose noise is known, by values whose noise is
 bounded from rows that are measured twice, or by the side of one value."""
 NOISE_PAIRS, NOISE_SHARE = 15, 0.1
-"""Where the noise is learnt, so many drawn rows are measured twice, and so much of
-``delta`` is the probability that its bound is too low. More pairs cost more and make
-the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5), which matters
-to rows near the level."""
+"""If the noise is estimated, ``NOISE_PAIRS`` drawn rows are measured twice, and the
+bound of the noise is too low with probability ``NOISE_SHARE * delta``. More pairs cost
+more and make the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5),
+which matters to rows near the level."""
 REFERENCE_SHARE = 0.1
 """Where drawn rows are compared with others, as in a Pareto set, so much of ``delta``
 is the probability that bounds of the others are wrong."""
@@ -79,9 +79,9 @@ class AuditTest:
         share: The share of wrong rows that is tolerated, in (0, 1).
         limit: One over the failure probability.
         right: How many drawn rows were right.
-        wrong: How many were wrong.
+        wrong: The number of wrong ones.
         mistaken: The probability that a wrong row is found right, in [0, 1).
-        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
+        n_rows: The number of rows to draw from; ``None``: many more than drawn.
         bets: Stakes that add up to 1, each with what it is bet on: a share of wrong
             rows in multiples of ``share``, at most half of the way from there to 1.
 
@@ -243,7 +243,7 @@ def audit_test(
         delta: The probability, over the draws, that any audit of the run passes though
             more are wrong, in (0, 0.5).
         attempt: 1 for the first audit, 2 for the next one after it was given up.
-        n_rows: How many rows there are to draw from; ``None``: many more than drawn.
+        n_rows: The number of rows to draw from; ``None``: many more than drawn.
         is_exact: Whether values are measured without noise.
         is_learnt: Whether verdicts use a ``noise_bound``, which takes its share of
             ``delta``.
@@ -368,7 +368,7 @@ def verdicts(
             more than its accuracy, positive on the claim's side, units of ``y``.
         noise_std: ``n`` noise standard deviations of one measurement.
         counts: ``n``, how often each row was measured.
-        most: How often a row may be measured.
+        most: The largest number of measurements of a row.
         mistaken: The probability, in (0, 1); of the test that is made.
         is_gaussian: Whether the noise is Gaussian. If not it is sub-Gaussian with
             ``noise_std`` for its scale (noise within ``[-b, b]``: ``b``), and the reach
@@ -395,7 +395,7 @@ def reach_of(
     Args:
         noise_std: ``n`` noise standard deviations of one measurement.
         counts: ``n``, how often each row was measured.
-        most: How often a row may be measured.
+        most: The largest number of measurements of a row.
         mistaken: The probability, in (0, 1), at all looks together.
         is_gaussian: See ``verdicts``.
 

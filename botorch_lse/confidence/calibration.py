@@ -107,7 +107,7 @@ def _ranks(values: Tensor) -> Tensor:
 def recent(ahead: Tensor) -> Tensor:
     r"""The later half of the residuals, by which a run is judged.
 
-    A model that is learnt from few data is often wrong at first, and put right by what
+    A fitted model from few data is often wrong at first, and put right by what
     comes; only the predictions since then say how far to trust it now.
     """
     return ahead[len(ahead) // 2 :]

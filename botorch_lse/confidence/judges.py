@@ -32,7 +32,7 @@ class Values:
         noise_std: ``N x m`` noise standard deviations of one measurement; 0 where it is
             judged by its side.
         counts: ``N``, how often each row was measured.
-        most: How often one row may be measured.
+        most: The largest number of measurements of one row.
         is_gaussian: Whether the noise is; else it is sub-Gaussian.
         before: What was measured of each row in the whole run, where that is needed.
         risk: The probability that bounds of rows are wrong that others are compared
@@ -99,7 +99,7 @@ class Judge(ABC):
 
         Args:
             labels: ``N`` numbers of the classes that are claimed.
-            values: What was measured.
+            values: The measurements.
             mistaken: The probability that noise makes a wrong row look right.
         """
 

@@ -244,7 +244,7 @@ def sampling_limits(
         mass: ``N`` masses.
         member: ``N`` bools: the rows that are counted.
         adds_up: See ``sampling_error``.
-        confidence: Of both limits together.
+        confidence: The confidence of both limits together.
 
     Source:
         Korn and Graubard (1998), Surv. Methodol. 24, for the effective size.
@@ -263,7 +263,7 @@ def proportion_limits(P: float, size: float, confidence: float) -> tuple[float, 
     Args:
         P: The share, in [0, 1].
         size: How large the sample is.
-        confidence: Of both limits together.
+        confidence: The confidence of both limits together.
     """
     hits, tail = P * size, (1 - confidence) / 2
     low = scipy.stats.beta.ppf(tail, hits, size - hits + 1) if hits > 0 else 0.0

@@ -208,7 +208,7 @@ class Pool:
             bounds: ``2 x d``: the smallest and the largest value of each input. The
                 columns of a table are the names of the inputs.
             n: How many points; a power of two is evenest.
-            seed: Of the scrambling.
+            seed: The seed of the scrambling.
             names: The names of the ``d`` inputs.
 
         Raises:
@@ -267,7 +267,7 @@ class Pool:
                 ``sampling``, if it is a dictionary, and ``correlation``, if it is a
                 table.
             n: How many rows; for ``"sobol"`` a power of two is evenest.
-            seed: Of the draws.
+            seed: The seed of the draws.
             correlation: ``d x d`` correlation of the normal numbers behind the inputs
                 (a Gaussian copula); default independent inputs. It differs a little
                 from the correlation of inputs that are not normal.

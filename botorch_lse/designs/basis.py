@@ -62,7 +62,7 @@ def pivoted_cholesky(
         diagonal: ``N`` diagonal entries.
         column: ``i -> N`` entries of column ``i``.
         tolerance: Stop when every residual is at most this; one number or ``N``.
-        max_rank: At most so many columns.
+        max_rank: The largest number of columns.
 
     Source:
         Harbrecht, Peters and Schneider (2012), Algorithm 1. gpytorch's

@@ -112,7 +112,7 @@ def optimal_design(
         kernel: A GPyTorch kernel, or a function ``(a x d, b x d) -> a x b``.
         tol: The relative gap to reach.
         initial: A design to start from, or its ``N`` weights.
-        max_rounds: Give up after so many rounds of Newton's method.
+        max_rounds: The largest number of rounds of Newton's method.
 
     Returns:
         A ``Design`` in float64 on the device of ``X``. If it did not reach ``tol`` it

@@ -36,7 +36,7 @@ SUM_TOLERANCE = 1e-6
 TIE = 1e-9
 """Deficits this close are equal; the lowest row wins."""
 ONE_BY_ONE = 20_000
-"""The quota method gives out at most so many last observations one by one."""
+"""Last observations that the quota method gives out one by one, at most."""
 LARGEST_KAPPA = 1 / 3
 """The accuracy of ``"regret"`` beyond which its theorem says nothing."""
 TRIED = 12
@@ -308,7 +308,7 @@ def exchange_design(
         target_weights: Factors of the squared norms.
         pairs_factor: ``c`` of the pairs.
         kernel: The kernel.
-        max_swaps: Stop after so many swaps.
+        max_swaps: The largest number of swaps.
 
     Returns:
         ``N`` int64 counts with the same sum.

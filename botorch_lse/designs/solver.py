@@ -52,10 +52,10 @@ WOLFE_STEPS = 20_000
 
 # The active set and its first sweeps.
 ALL_IN = 300
-"""Up to so many rows and targets, all are in the working set: a Newton step on them
-takes a few milliseconds."""
+"""Rows and targets up to which all are in the working set: a Newton step on them takes
+a few milliseconds."""
 COARSE = 1500
-"""The sweeps see at most about so many rows and targets; more only cost time."""
+"""Rows and targets that the sweeps see, about; more only cost time."""
 NEAR = 0.98
 """Of two newcomers with a larger correlation only the better enters: on a fine grid
 the violators lie in clumps, and one of each clump does the work."""
@@ -63,7 +63,7 @@ CHUNK = 256
 """Newcomers compared at once: all with all would be a large matrix."""
 SIZE = 100
 """A working set usually has twice as many members as there are features, but at least
-so many: fewer would save nothing."""
+``SIZE``: fewer would save nothing."""
 CROWD, LIGHT = 3, 1e-6
 """Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
 of the heaviest mass; a light member may still bind, so smaller sets keep all."""
@@ -96,8 +96,8 @@ needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
 DELETE_EVERY = 25
 """Steps between two searches for points that no optimal design can hold."""
 FAR, INNER, PROGRESS = 1000, 0.3, 0.1
-"""Of a large pool so many of the worst rows are looked at in turn, until on them the
-gap is a tenth of what it is on all, or 0.3 of the tolerance."""
+"""The ``FAR`` worst rows of a large pool are looked at in turn, until the gap on them
+is a tenth of the gap on all rows, or 0.3 of the tolerance."""
 REFRESH_EVERY = 200
 """Rank-one updates lose about a digit in some hundred steps: refactor then."""
 
@@ -394,7 +394,7 @@ def heavy(masses: Tensor, many: int) -> Tensor:
 
     Args:
         masses: Their weights.
-        many: Up to so many all are kept.
+        many: The number up to which all are kept.
 
     Returns:
         One bool per member.
@@ -774,7 +774,7 @@ def wolfe_atwood(
     Args:
         problem: With ``gamma = 0``, targets equal to ``Phi`` and ``span`` given.
         tol: The gap ``max g / d - 1`` to reach.
-        max_steps: Give up after so many steps.
+        max_steps: The largest number of steps.
         initial: ``N`` weights to start from, or ``None``.
 
     Source:

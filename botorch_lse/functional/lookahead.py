@@ -55,17 +55,17 @@ from botorch_lse.functional.variance_reduction import excess, single_gain
 Smooth = Literal["product", "entropy"]
 
 DEGREE = 12
-"""Of the polynomials in ``z`` and ``y``. Removals are then exact to 1e-10."""
+"""Degree of the polynomials in ``z`` and ``y``: removals are exact to 1e-10."""
 FARTHEST = 8.0
-"""The factor besides ``phi(a)`` is taken as constant beyond so many deviations, where
-every loss is below 1e-13."""
+"""Standard deviations beyond which the factor besides ``phi(a)`` is taken as constant:
+every loss is below 1e-13 there."""
 DEGREE_A = 40
-"""Of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
+"""Degree of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
 NODES = 80
-"""Of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
+"""Nodes of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
 LITTLE, FEW_POWERS = 0.2, 7
-"""Removals by ``rho`` up to the first are polynomials in ``rho`` of so many powers,
-exact to 1e-11."""
+"""Removals by ``rho`` up to ``LITTLE`` are polynomials in ``rho`` with ``FEW_POWERS``
+powers, exact to 1e-11."""
 IN_CACHE = 2**16
 """Pairs of a candidate and a target taken together: a loss is a dozen operations on
 each, which are several times faster where arrays stay in the processor's cache."""
@@ -75,17 +75,16 @@ LEAST = 1e-30
 """``rho`` and ``1 - rho`` are raised to it: the square roots in a removal have infinite
 slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
 LEAST_ADDED = 1e-12
-"""What is added to a removal counts only beyond this share of it."""
+"""The share of a removal below which an addition to it does not count."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 CLOSE, TERMS = 0.7, 28
-"""Correlations of an observation with a target up to which a change of volume is as
-good as a series of so many terms: the rest times the density of the value is below
-1e-5 of a target."""
+"""Up to the correlation ``CLOSE`` with a target a change of volume is a series of
+``TERMS`` terms: the rest times the density of the value is below 1e-5 of a target."""
 FEW = 2**9
 """Closer pairs whose changes are computed together: they fit into a cache."""
 STEP, END = 0.1, 6.0
-"""Of the values of one observation at which changes of volume are computed, in standard
-deviations; further ones have a probability of 2e-9."""
+"""Step and end of an observation's values at which changes of volume are computed, in
+standard deviations; further values have a probability of 2e-9."""
 SOBOL = 1024
 """Values of several observations at which changes of volume are computed."""
 STEEPEST = (STEP / 4) ** 2

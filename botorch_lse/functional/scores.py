@@ -1,6 +1,6 @@
 r"""Scores of single rows, and the choice of the best row.
 
-Where a Gaussian with this ``mean`` and ``sigma`` is what is believed of ``f`` at a row,
+Where a Gaussian with this ``mean`` and ``sigma`` is the belief about ``f`` at a row,
 ``t = |mean - threshold| / sigma`` says how many deviations the row is from the level.
 """
 

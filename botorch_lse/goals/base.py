@@ -170,7 +170,7 @@ class Goal(ABC):
 
         Args:
             sides: The sides before.
-            seen: What is believed after the interval.
+            seen: The belief after the interval.
         """
 
     def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
@@ -210,7 +210,7 @@ class Goal(ABC):
         r"""The outputs and levels that decide sides; empty without a level.
 
         Args:
-            seen: What is believed.
+            seen: The belief about the items.
         """
         if self.directions is not None:
             return ()
@@ -255,7 +255,7 @@ class Goal(ABC):
         r"""The levels of an output that a fitted model must hold plausible.
 
         Args:
-            output: Its number.
+            output: The number of the output.
             values: The mean of each measured row.
         """
         level = self.level_of(values)
@@ -265,7 +265,7 @@ class Goal(ABC):
         r"""``T`` bools: whether an interval of an output excludes one of its levels.
 
         Args:
-            output: Its number.
+            output: The number of the output.
             lower: ``T`` lower ends.
             upper: ``T`` upper ends.
         """
@@ -278,7 +278,7 @@ class Goal(ABC):
         r"""``T`` bools: items that would be open if some intervals said nothing.
 
         Args:
-            seen: What is believed.
+            seen: The belief about the items.
             unsure: For each output ``T`` bools: the intervals that count as endless.
         """
         return unsure[0]
@@ -288,7 +288,7 @@ class Goal(ABC):
 
         Args:
             sides: The side of each item.
-            seen: What is believed.
+            seen: The belief about the items.
             claim: The sentence about the confidence.
         """
         own = seen.regions

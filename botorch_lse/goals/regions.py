@@ -566,7 +566,7 @@ class Above(Region):
         threshold: The level, units of the output; a number, or one for each row of the
             pool.
         epsilon: The accuracy.
-        output: Of several outputs the number, or the name of the metric.
+        output: The number of the output, or the name of the metric.
 
     Source:
         Gotovos et al. (2013), Algorithm 1, lines 5 to 10.
@@ -665,7 +665,7 @@ class Below(Region):
     Args:
         threshold: The level; see ``Above``, as for the next ones.
         epsilon: The accuracy.
-        output: Of several outputs the number, or the name of the metric.
+        output: The number of the output, or the name of the metric.
     """
 
     threshold: float | tuple[float, ...]
@@ -707,7 +707,7 @@ class Between(Region):
         low: The lower level: a number, or one per row.
         high: The upper level.
         epsilon: The accuracy.
-        output: Of several outputs the number, or the name of the metric.
+        output: The number of the output, or the name of the metric.
 
     Raises:
         ValueError: If ``low`` is not below ``high``, in each row.
@@ -865,7 +865,7 @@ class Levels(Region):
     Args:
         levels: Ascending levels, units of the output.
         epsilon: The accuracy.
-        output: Of several outputs the number, or the name of the metric.
+        output: The number of the output, or the name of the metric.
 
     Raises:
         ValueError: If there is no level, or they do not ascend.

@@ -30,8 +30,8 @@ from botorch_lse.models.memory import remembered
 LEAST_NOISE = 1e-4
 """BoTorch's bound of a noise variance, relative to the variance of the values."""
 TELLING = 4
-"""Replicates from which on they tell the noise by themselves: what it may be at most is
-then known to a factor of 2.4, of the standard deviation. A run makes so many."""
+"""Replicates that suffice to estimate the noise: the upper limit of its standard
+deviation is then known to a factor of 2.4. A run makes as many."""
 ALIKE = 1.92
 """Nats by which log likelihoods may differ while the data do not tell explanations
 apart: half of the quantile of 95 % of chi-square with one degree of freedom."""

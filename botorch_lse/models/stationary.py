@@ -25,7 +25,7 @@ from gpytorch.kernels import (
 from torch import Tensor
 
 MOST_INPUTS = 25
-"""Beyond so many inputs distances by one matrix product, as GPyTorch's, are faster."""
+"""Inputs beyond which distances by one matrix product, as GPyTorch's, are faster."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class RoundsAlgorithm(Algorithm):
     measured, and measured again.
 
     Args:
-        pool: What can be measured.
+        pool: The rows that can be measured.
     """
 
     pool: Pool

@@ -51,7 +51,7 @@ FINALISTS = 64
 TRIED = 16
 """Rows tried for removal, and for addition, in one swap; all in a small pool."""
 SMALL_POOL = 64
-"""In a pool of at most so many rows every swap is evaluated."""
+"""Rows of the largest pool in which every swap is evaluated."""
 SHARPNESS = 30.0
 """Targets weigh ``(variance / largest)^30`` when rows are ranked for a swap."""
 LEADING = 64
@@ -344,8 +344,8 @@ FINEST = 1e-3
 """Features are not made more accurate than for designs of this gap: with rounding to
 come they change nothing any more."""
 AT_ONCE = 1024
-"""Up to so many points have their covariances computed in one call, not by columns:
-there a call costs more than its numbers."""
+"""Points up to which covariances are computed in one call, not by columns: a call costs
+more than its numbers."""
 PAIR_SHARE = 0.25
 """Errors of the features enter the variance of a difference up to four times."""
 STEPS = 30

@@ -23,7 +23,7 @@ class Axis:
     r"""An input of a pool.
 
     Args:
-        name: Its name.
+        name: The name.
         columns: The columns of ``pool.X`` that come from it.
         values: ``N`` values in its own units; of words their numbers.
         is_log: Whether the model sees logarithms, so that the axis has a log scale.

@@ -29,10 +29,10 @@ LEFT_OUT = "each left out"
 MOST_INPUTS = 4
 """Inputs shown unless others are named: six panels fit on a page."""
 _FEWEST = 9
-"""With at least so many rows whose other inputs are exactly the anchor's, a slice shows
-these rows alone."""
+"""Rows whose other inputs are exactly the anchor's that suffice for a slice to show
+only these."""
 _NEAREST = 60
-"""With fewer, it shows so many rows that are nearest in the other inputs."""
+"""Rows nearest in the other inputs that a slice shows otherwise."""
 _BARE = ("side", "probability_above", "mean", "lower", "upper", "n_observations")
 _PLACE = ["panel", "held", "x_name", "y_name", "row", "x", "y"]
 _PLACE += ["x_word", "y_word", "x_log", "y_log"]
@@ -62,7 +62,7 @@ def level_set_frame(
 
     Args:
         classification: The answer for ``N`` rows.
-        observations: What was measured.
+        observations: The measurements.
 
     Returns:
         ``N`` rows: ``Classification.to_frame()`` and ``n_observations`` (ending in
@@ -103,7 +103,7 @@ def slices_frame(
 
     Args:
         classification: The answer for ``N`` rows, with its pool.
-        observations: What was measured.
+        observations: The measurements.
         anchor: The row to slice through; default the most doubtful one: with the
             probability nearest to one half, the first of equals.
         inputs: Names of the pool's inputs; default the first four that vary.
@@ -188,7 +188,7 @@ def pareto_frame(
     Args:
         classification: The answer for ``N`` rows.
         estimate: ``strategy.estimate(state)``.
-        observations: What was measured.
+        observations: The measurements.
         outputs: The ``m`` names of the outputs; default ``y0``, ``y1``, ...
 
     Returns:

@@ -70,7 +70,7 @@ class Series:
         rows: Columns ``x`` and ``y``; where there are such, ``size`` (diameters in
             place of the one of ``look``) and the ends of bars ``y_lower`` and
             ``y_upper``, ``x_lower`` and ``x_upper``; for a scale ``value``.
-        look: How it looks.
+        look: The style.
         label: The entry of the legend to which it belongs, if any.
     """
 
@@ -99,7 +99,7 @@ class Contour:
     Args:
         rows: Columns ``x``, ``y`` and ``value``.
         level: The level.
-        look: How it looks.
+        look: The style.
         label: The key of the legend to which it belongs, if any.
     """
 

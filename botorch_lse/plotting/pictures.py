@@ -66,14 +66,14 @@ IN_REGION = {"above": "in", "below": "out"}
 _MOST_OUTPUTS = 4
 """Outputs shown unless two are named: six panels fit on a page."""
 FORECAST_SHOWN = 3
-"""The axis of evaluations ends at so many times those made, so that a distant forecast
-does not squeeze the rest; the forecast's label has its number."""
+"""The axis of evaluations ends at this multiple of those made, so that a distant
+forecast does not squeeze the rest; the forecast's label has its number."""
 PALE = "#a9bbdb"
-"""Of residuals that no longer count, beside the dark blue of those that do."""
+"""Colour of residuals that no longer count, beside the dark blue of those that do."""
 WITHIN = -float(scipy.special.ndtri(0.025))
 """Standard normal numbers lie between this and its negative with probability 95 %."""
 LINE_LENGTH, TITLE_WIDTH = 105, 12.0
-"""Letters on a line of a title above two panels, which are so many inches wide."""
+"""Letters on a line of a title above two panels, and the width of these in inches."""
 _GRID_FILL = 0.1
 """A map shows cells only if the rows fill at least this share of the grid that spans
 them; else points, which would be too small as cells."""
@@ -113,7 +113,7 @@ def plot_level_set(
 
     Args:
         classification: The answer for ``N`` rows.
-        observations: What was measured.
+        observations: The measurements.
         threshold: The level, units of ``y``: a line across the intervals; with
             ``truth`` the contour on the map. A region has its own levels, of which no
             one need be given: contours of each output on the map, lines across the
@@ -286,7 +286,7 @@ def plot_slices(
         frame: Of ``slices_frame``.
         shade: ``"side"`` (above, below, undecided), or ``"probability_above"``.
         title: Written above.
-        words: What sides are called, such as ``{"above": "in", "below": "out"}``.
+        words: The words for sides, such as ``{"above": "in", "below": "out"}``.
 
     Returns:
         The figure.
@@ -370,7 +370,7 @@ def plot_progress(
     Args:
         frame: Of ``progress_frame``.
         title: Written above.
-        words: What sides are called, such as ``{"above": "in", "below": "out"}``.
+        words: The words for sides, such as ``{"above": "in", "below": "out"}``.
 
     Returns:
         The figure: rows on each side by evaluations, and below them F1 (where the truth
@@ -621,8 +621,8 @@ def _intervals(
         frame: Of ``bare_frame``.
         lines: By label the levels to draw.
         truth: ``N`` true values, if they are known.
-        words: What the sides are called.
-        metric: What was measured.
+        words: The words for the sides.
+        metric: The measurements.
         values: Of ``measured_values``; ``None``: measured rows are marked at their
             means.
         along: Of ``slices_frame``, all rows in their order: their intervals stand where
@@ -673,7 +673,7 @@ def _maps(
         frame: From ``slices_frame``.
         shade: The column that the colours show.
         contours: By label a column of ``frame`` and a level, to draw as contour lines.
-        words: What the sides are called.
+        words: The words for the sides.
         size: Width and height of a panel, inches.
     """
     sides, measured = _labels(frame, words)
@@ -816,7 +816,7 @@ def _labels(
 
     Args:
         frame: The rows, with their sides.
-        words: What the sides are called.
+        words: The words for the sides.
     """
     keys, colours = _sides(frame)
     # Above before below, undecided ones last.
@@ -852,7 +852,7 @@ def measured_values(observations: Observations) -> pd.DataFrame:
     r"""The measured values of one output, by row.
 
     Args:
-        observations: What was measured.
+        observations: The measurements.
 
     Returns:
         By row the mean ``y`` of its values and the ends ``y_lower`` and ``y_upper`` of

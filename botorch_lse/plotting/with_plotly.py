@@ -27,7 +27,7 @@ wider."""
 _KEY, _LETTER = 45, 6
 """Pixels of an entry of the legend, and of each letter."""
 _MANY = 1000
-"""From so many symbols on WebGL is used, without which a browser would be slow."""
+"""Symbols from which WebGL is used, without which a browser would be slow."""
 
 
 def draw(picture: m.Picture) -> Figure:

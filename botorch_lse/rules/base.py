@@ -67,7 +67,7 @@ class Belief:
             predicted of them before their batch was measured.
         lost: Rows that were used up without a result, or excluded.
         is_alike: Whether all values of an output that is learnt are the same.
-        remarks: What the values show that a learnt model does not say.
+        remarks: What the values show that a fitted model does not say.
         slips: Values that are left out, as they may be slips.
         doubted: The rows of these that have no other value, which stay undecided.
     """
@@ -122,10 +122,10 @@ class SelectionContext:
     r"""All that a rule may use when it chooses rows.
 
     Args:
-        belief: What the complete rounds say.
+        belief: The belief after the complete rounds.
         fits: The posteriors to improve on, in which the variances are reduced by the
             rows that are being measured or already chosen.
-        goal: What is to be decided.
+        goal: The question to decide.
         items: Rows of the posterior that are to be decided.
         beta: The squared width of the last interval.
         open_rows: ``N`` bools: the rows that may be chosen at all.
@@ -409,7 +409,7 @@ def one_by_one(
     r"""A greedy choice of rows; among equal scores the lowest row wins.
 
     Args:
-        context: What is believed.
+        context: The belief and the rows to choose from.
         request: How many rows, and how often each may still be measured.
         scores: One score per row of the posterior.
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
@@ -501,7 +501,7 @@ class Moments:
     r"""The belief about one output in each row, and the level to compare it with.
 
     Args:
-        context: What is believed.
+        context: The belief and the rows to choose from.
         one: The output and the level.
     """
 
@@ -543,8 +543,8 @@ def most(
     measurement gives one output, over those of the output.
 
     Args:
-        context: What is believed.
-        score: From what is believed of an output, and a level, to ``N`` scores.
+        context: The belief and the rows to choose from.
+        score: From the belief about an output, and a level, to ``N`` scores.
         unit: 1 if scores have the unit of the output, 0 if they have none.
     """
     found = []
@@ -564,7 +564,7 @@ def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
     r"""The largest score of each output, output by output, per cost.
 
     Args:
-        context: What is believed.
+        context: The belief and the rows to choose from.
         scores: ``N`` scores of each comparison.
     """
     none = torch.full_like(context.posterior.mean, -torch.inf)

@@ -72,8 +72,8 @@ SHORTLIST = 256
 themselves: the former find rows that reach far, the latter those with steep local
 gains, which a sample misses."""
 FINE = 2**13
-"""Targets up to which the shortlist is scored on all of them. Of more so many are drawn
-for it, and the best are scored on all."""
+"""Targets up to which the shortlist is scored on all of them. Of more targets ``FINE``
+are drawn for it, and the best rows are scored on all."""
 FINALISTS = 64
 """Rows that are scored on all of more than ``FINE`` targets."""
 MOST_ROWS = 100_000
@@ -249,7 +249,7 @@ class TargetedVariance(LookAhead):
 
     Args:
         tau: How far around the level values matter, units of ``y``.
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``. Here the weights are
             those before the batch where it is joint.
 
@@ -288,7 +288,7 @@ class ExpectedMisclassification(LookAhead):
     and the expectation is exact as well (``functional/class_removal.py``).
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:
@@ -319,7 +319,7 @@ class MutualInformation(LookAhead):
     nats.
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
 
     Raises:
@@ -352,7 +352,7 @@ class AbsoluteVolumeChange(LookAhead):
     were chosen before reduce the variances and leave the means.
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
 
     Source:
         Letham et al. (2022); Gaussian in place of binary responses.
@@ -380,7 +380,7 @@ class ContentVariance(LookAhead):
     before reduce the variances and leave the means.
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
 
     Source:
         Bect et al. (2012), the SUR strategy of the variance of the excursion volume,
@@ -424,8 +424,8 @@ def near_level(
     Targets count by their weights, where they have them.
 
     Args:
-        context: What is believed.
-        reductions: Of the variances, by the rows.
+        context: The belief and the rows to choose from.
+        reductions: The reductions of the variances by the rows.
         removal: From signed distances from the level and variances to removals.
         batch: How rows that are chosen or being measured count.
     """
@@ -466,8 +466,8 @@ def over_outputs(
     r"""The decrease, by each row, of a loss that depends on all outputs.
 
     Args:
-        context: What is believed.
-        reductions: Of the variances, by the rows.
+        context: The belief and the rows to choose from.
+        reductions: The reductions of the variances by the rows.
         at: From targets to what reductions take off there.
     """
     posteriors, weights = context.posteriors, context.weights
@@ -509,7 +509,7 @@ def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
 
     Args:
         fits: The posteriors.
-        reductions: Of the variances, by the rows.
+        reductions: The reductions of the variances by the rows.
     """
     rows = reductions.rows
     if not fits.layout.is_together:
@@ -575,8 +575,8 @@ def off_the_doubt(
     r"""The decrease, by each row, of the doubt about the class of rows in question.
 
     Args:
-        context: What is believed.
-        reductions: Of the variances, by the rows.
+        context: The belief and the rows to choose from.
+        reductions: The reductions of the variances by the rows.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
     goal, posteriors = context.goal, context.posteriors
@@ -611,8 +611,8 @@ def near_levels(
     prior's deviation.
 
     Args:
-        context: What is believed.
-        reductions: Of the variances, by the rows.
+        context: The belief and the rows to choose from.
+        reductions: The reductions of the variances by the rows.
         tau: How far around a level values matter, units of the output.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
@@ -935,5 +935,5 @@ class Reductions:
                 variance[targets], beta, eta, partial(stays, mean[targets])
             )
 
-        # Whether a row may be the maximiser hangs on the best lower end of all.
+        # Whether a row may be the maximiser depends on the best lower end of all.
         return self.summed(at, leaders)

@@ -101,7 +101,7 @@ class TruncatedVariance(LookAhead):
     r"""Measure the row that most shrinks the widths in question, per cost.
 
     Args:
-        costs: What rows cost; ``None``: the pool's costs, or one each.
+        costs: The costs of rows; ``None``: the pool's costs, or one each.
         eta: See ``TruVaRStrategy``, as are the next ones.
         eta_ratio: ``r``.
         delta_bar: The slack.
@@ -111,7 +111,7 @@ class TruncatedVariance(LookAhead):
         is_monotone: Whether rows that left the question stay out.
         only_candidates: Whether only rows in question are measured.
         anticipates: See ``TruVaRStrategy``.
-        prefilter: Score only so many rows.
+        prefilter: The number of rows to score.
 
     Source:
         Bogunovic et al. (2016), Algorithms 1 and 2 and Appendix A, with errata 1 to 6

@@ -78,7 +78,7 @@ class Algorithm(ABC):
         r"""The belief after rows of a round were used up without a result.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             rows: The rows, those that were excluded in the round among them.
             history: All observations of the complete rounds.
             seed: The run's seed.
@@ -89,7 +89,7 @@ class Algorithm(ABC):
         r"""The belief if the next round's data may have been looked at before.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             n: How many looks at the intervals there may have been besides the one that
                 is to come.
         """
@@ -111,8 +111,8 @@ class Algorithm(ABC):
         r"""The reason to ask for nothing more; ``None`` while something is open.
 
         Args:
-            belief: What the complete rounds say.
-            answer: What ``classification`` made of it.
+            belief: The belief after the complete rounds.
+            answer: The result of ``classification``.
         """
         return None if bool(answer.undecided.any()) else DECIDED
 
@@ -120,7 +120,7 @@ class Algorithm(ABC):
         r"""Whether a row is left that may be chosen.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             left: ``N`` counts of how often each row may still be measured.
         """
         return bool((self.open_rows(belief) & (left > 0)).any())
@@ -129,7 +129,7 @@ class Algorithm(ABC):
         r"""Whether no measurement of the rows left can decide anything more.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             left: ``N`` counts of how often each row may still be measured.
         """
         return False
@@ -138,7 +138,7 @@ class Algorithm(ABC):
         r"""The number of measurements that may be planned beside the pending ones.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             request: How many are asked for at most, and how often each row may still be
                 measured.
         """
@@ -149,7 +149,7 @@ class Algorithm(ABC):
         r"""The stop reason to report when the budget or the rows are used up.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             reason: ``"budget"``, ``"rows exhausted"`` or ``"out of reach"``, where
                 nothing tells more.
         """
@@ -167,7 +167,7 @@ class Algorithm(ABC):
         r"""Complain if a measurement of a row does not show on which side it lies.
 
         Args:
-            max_repeats: How often one row may be measured.
+            max_repeats: The largest number of measurements of one row.
 
         Raises:
             ValueError: If it does not.
@@ -202,8 +202,8 @@ class Algorithm(ABC):
         r"""The share above the level, with all that is known of it.
 
         Args:
-            belief: What the complete rounds say.
-            answer: What ``classification`` made of it.
+            belief: The belief after the complete rounds.
+            answer: The result of ``classification``.
             confidence: Of each interval that has one of its own.
         """
         return answer.content(confidence)
@@ -244,7 +244,7 @@ class Algorithm(ABC):
         r"""Means and standard deviations of the function at ``M x d`` points.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             X: The points.
             data: Observations to predict from, in place of all there are.
 
@@ -286,7 +286,7 @@ class Algorithm(ABC):
         r"""``N`` counts of how often each row may still be measured.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             data: All measurements so far, also those of the open round.
             pending: Rows that are being measured.
             left: ``N`` counts that ``max_repeats`` allows.
@@ -297,7 +297,7 @@ class Algorithm(ABC):
         r"""The order in which to measure a batch.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             rows: The rows of the batch, replicates included.
             before: Rows that will be measured before the batch.
         """
@@ -311,6 +311,6 @@ class Algorithm(ABC):
         r"""The expected number of further evaluations until everything is decided.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             told: Measurements of the open round that are told already.
         """

@@ -59,8 +59,8 @@ class ComposedStrategy(Strategy):
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
             or a schedule is a heuristic width that claims no confidence.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
+        max_observations: The largest number of measurements.
+        max_repeats: The largest number of measurements of one row.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
             with probability ``1 - delta``.
@@ -256,7 +256,7 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
     it is the width of the interval.
 
     Args:
-        goal: What is to be decided.
+        goal: The question to decide.
         pool: The candidates. Looking ahead takes time with the square of their number:
             with more than ``LOOKAHEAD_ROWS`` the straddle score learns in its place.
         of_content: Whether the run ends once the share above the level is known. The

@@ -33,8 +33,9 @@ DESIGNS = 6
 MOST = 2**24
 """No more evaluations than this are forecast: nobody would make them."""
 PER_ROW, FEW = 3, 10_000
-"""A forecast for the rows of a pool ends at so many evaluations per row, or at ``FEW``
-in a small pool. Nobody makes more; their exact number is not worth the wait."""
+"""A forecast for the rows of a pool ends at ``PER_ROW`` evaluations per row, or at
+``FEW`` in a small pool: nobody makes more, so that their number is not worth the
+wait."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 r"""The algorithm that joins goal, model, rule and widths on Gaussian processes.
 
-The goal says what is to be decided, the model what is believed of each output, the
+The goal says what is to be decided, the model the belief about each output, the
 widths how far the truth may be from that, the rule which rows to measure next.
 ``GaussianAlgorithm`` joins them; it works with any goal and any rule.
 """
@@ -135,7 +135,7 @@ class GaussianAlgorithm(Algorithm):
     Args:
         pool: The rows that can be measured.
         items: The points to decide about: the pool itself, or points of their own.
-        goal: What is to be decided about the items.
+        goal: The question about the items.
         rule: Which rows come next.
         model: What is believed of each output.
         batch_size: Measurements per round.
@@ -319,7 +319,7 @@ class GaussianAlgorithm(Algorithm):
 
     @property
     def _learnt_in_words(self) -> str:
-        r"""The sentences that a guarantee adds where the model is learnt."""
+        r"""The sentences that a guarantee adds where the model is fitted."""
         raised = ", whose scale was raised so that the level is plausible"
         raises = self.level_z is not None and self.goal.directions is None
         words = (
@@ -586,7 +586,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The remark on measured values that contradict a stated model or norm.
 
         Args:
-            learnt: What is believed.
+            learnt: The belief.
             used: The observations that it rests on.
         """
         fits, found = learnt.fits, []
@@ -674,7 +674,7 @@ class GaussianAlgorithm(Algorithm):
         r"""Warn of rows whose intervals contradict each other only now.
 
         Args:
-            learnt: What is believed.
+            learnt: The belief.
             belief: What was believed before.
         """
         if not self.is_theorem:  # a heuristic width claims nothing to be refuted
@@ -703,7 +703,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The fitted process, its scale raised until the level is plausible.
 
         Plausible means: within ``level_z`` prior standard deviations of the mean of the
-        values. A process fitted to data far from the level would else be sure of
+        values. A process fitted to data far from the level would otherwise be sure of
         regions that were never measured.
 
         Args:
@@ -737,7 +737,7 @@ class GaussianAlgorithm(Algorithm):
     ) -> Belief:
         r"""The belief, undecided while all data lie on one side of the level.
 
-        Only for a learnt model, and until every row was measured that can be.
+        Only for a fitted model, and until every row was measured that can be.
         """
         side = None
         if not is_complete and self.goal.directions is None:
@@ -865,7 +865,7 @@ class GaussianAlgorithm(Algorithm):
 
         Args:
             fits: The posteriors.
-            seen: What is believed of the items.
+            seen: The belief about the items.
         """
         items, unsure = self.item_rows, []
         if self.goal.directions is not None:
@@ -931,7 +931,7 @@ class GaussianAlgorithm(Algorithm):
     def _by_rule(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows that the rule chooses, new rows first where only these tell more.
 
-        A learnt model waits for values on both sides of the level, or for values that
+        A fitted model waits for values on both sides of the level, or for values that
         differ; the variance alone would repeat rows before all were seen.
         """
         if self._waits(belief):
@@ -952,7 +952,7 @@ class GaussianAlgorithm(Algorithm):
         r"""``N`` bools: rows known so well that others come first.
 
         Where open rows may not be measured, items that are compared with each other may
-        hang on them, and a rule that looks at each row by itself would stay with one.
+        depend on them, and a rule that looks at each row by itself would stay with one.
         """
         rows, usable = torch.arange(len(left)), self.open_rows(belief) & (left > 0)
         is_own = self.items is self.pool
@@ -980,7 +980,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The context from which the rule chooses rows.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             pending: Rows that are being measured; their variances count as reduced.
         """
         fits = belief.fits.expecting(pending)
@@ -1380,7 +1380,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The missing part of the initial design, as the end of a sentence.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             told: Measurements of the open round that are told already.
         """
         first = self.model.n_first
@@ -1458,7 +1458,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The same question and belief, about some rows of the pool.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             rows: ``M`` rows, the only ones that may be measured there.
         """
         pool, fits = Pool(self.pool.X[rows], device=self.pool.device), belief.fits
@@ -1482,7 +1482,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The length of a plan that decides every row; ``None`` if it is too long.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             beta: The squared width after the plan.
         """
         width = max(beta**0.5 - STRAY, 0.0) ** 2

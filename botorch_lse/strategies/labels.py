@@ -177,7 +177,7 @@ class LabelAudit(Strategy):
         epsilon: Labels of values that are so near to the threshold are not wrong. A
             region has its own.
         batch_size: Measurements per round.
-        max_observations: Stop after so many measurements.
+        max_observations: The largest number of measurements.
         max_repeats: How often one row may be measured (1 for destructive samples: a
             row whose one value is too near to the level for its noise counts as wrong).
 

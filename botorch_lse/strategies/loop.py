@@ -52,12 +52,12 @@ MOST_LISTED = 50_000_000
 """Measurements that ``ask`` lists row by row at most: 400 MB."""
 MOST_AT_ONCE = 2048
 """Measurements that engines may ask for in one call. Each is planned beside those
-before it, so that the time grows with the square: so many take half a minute in a pool
-of a thousand rows, ten times as many an hour."""
+before it, so that the time grows with the square: half a minute in a pool of a thousand
+rows, and an hour for ten times as many."""
 
 MOST_COMPARED = 256
-"""Values without a label that may be a batch which was asked for, where the call says
-how large one is: to plan so many again takes half a second in a pool of a thousand."""
+"""Unlabelled values up to which a call that gives the size of a batch is compared with
+the batch: planning it again takes half a second in a pool of a thousand."""
 
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
@@ -80,7 +80,7 @@ class Strategy(ABC):
         pool: The candidates.
         batch_size: Measurements per round; ``None`` where the algorithm says how many,
             or the call that asks.
-        max_observations: Stop after so many measurements.
+        max_observations: The largest number of measurements.
         max_repeats: How often one row may be measured (1 for destructive samples).
 
     Raises:
@@ -223,7 +223,7 @@ class Strategy(ABC):
         if room is None or len(rest) <= room:
             return rest
         # By ranks of the places of the plan: what is given up does not change while
-        # the others are measured, and hangs on no order of the rows.
+        # the others are measured, and depends on no order of the rows.
         plan = self.planned(state)
         ranks = torch.randperm(
             len(plan), generator=round_generator(state.seed, state.round)
@@ -1100,7 +1100,7 @@ class State:
         stop_reason: Why the run ended; ``None`` while it goes on. ``"decided"``: no row
             is undecided, but for some that were excluded; ``"audited"``: and rows drawn
             at random agreed; ``"none found"`` and ``"all above so far"``: all values
-            lie on one side of the level, so that a learnt model says nothing, or the
+            lie on one side of the level, so that a fitted model says nothing, or the
             audit of "all rows lie there" has passed; ``"not confirmed"``: too many of
             the rows that an audit drew were wrong, or too near to the level to tell;
             ``"content known"``: the share above is known as well as ``content_tol``

@@ -56,13 +56,10 @@ class GPParetoStrategy(Strategy):
             all outputs; a number or a schedule is a heuristic width that ignores
             ``delta`` and claims no confidence.
         epsilon: The accuracy, units of ``y``, one for all outputs or one for each.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
-        refit: Fit again every so many rounds; a float above 1 means once there are so
-            many times as many rounds as at the last fit (1.1: ever more rarely); or a
-            function of the number of complete rounds that says whether to. After a fit
-            the whole past is judged again with the new hyper-parameters, so that rows
-            may open again.
+        max_observations: The largest number of measurements.
+        max_repeats: The largest number of measurements of one row.
+        refit: How often to refit; see ``GPStrategy``. After a fit the whole past is
+            judged again with the new hyper-parameters, so that rows may open again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ten per input,
             at most all rows of the pool.

@@ -151,7 +151,7 @@ def rare_event(
     The run goes on among the rows of the pool until their share is known, then with
     more rows where the event is (``extended``), and so on. It ends once a value of the
     event was measured and the coefficient of variation of the sample is small enough,
-    after so many extensions, or with the budget. As long as no value of the event was
+    after the last extension, or with the budget. As long as no value of the event was
     measured nothing is known of its probability, however sure a model is. So a learnt
     model may decide while all values lie on one side, as otherwise all measurements go
     into the first pool; that the event was met is looked at here.
@@ -176,7 +176,7 @@ def rare_event(
         measure: From ``q x d`` points to their ``q`` values.
         n: Rows of each extension; default as many as the pool has.
         variation: The coefficient of variation that is small enough.
-        most: How many extensions at most.
+        most: The largest number of extensions.
         seed: Of the run.
 
     Returns:

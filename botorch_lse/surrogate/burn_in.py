@@ -133,7 +133,7 @@ class BurnIn:
         r"""``N`` counts of the next round: a share of what the stage still needs.
 
         Args:
-            data: What was measured.
+            data: The measurements.
             size: Measurements to place.
             left: ``N``, how often each row may still be measured.
             out: Rows that are being measured.

@@ -26,10 +26,10 @@ MOST_DRAWN = 20_000
 """Rows in doubt of which all are drawn for a content; of more, a sample of about so
 many stands for all."""
 SURE = 6.0
-"""Rows so many standard deviations from the level count as known: a mistake of 1e-9 a
+"""Standard deviations from the level at which rows count as known: an error of 1e-9 a
 row."""
 RARE = 1e-6
-"""The chance that draws would have let in a row that is left out before drawing."""
+"""Probability that draws would have let in a row that is left out before drawing."""
 FACTOR_JITTER = 1e-10
 """Added to the covariance of rows, as a share of the largest variance, so that it can
 be factorised; enlarged tenfold until it is enough."""
@@ -110,8 +110,8 @@ def joint_draws(
     Args:
         posterior: On the pool.
         rows: The rows, at least one.
-        n: How many draws.
-        seed: Of the draws.
+        n: The number of draws.
+        seed: The seed of the draws.
 
     Yields:
         Places in ``rows``, and for each ``n`` values, units of ``y``.
@@ -166,7 +166,7 @@ def content_draws(
 
     What is counted are the items of the last class.
 
-    Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about so many stands
+    Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about that many stands
     for them (see ``systematic_sample``), so that time and memory hardly grow with the
     pool. Every draw keeps its expectation. What the sample adds to the standard
     deviation of a draw is about ``M / (2 sqrt(MOST_DRAWN))``, 0.4 % of the mass ``M``
@@ -183,7 +183,7 @@ def content_draws(
         mass: ``T`` masses.
         items: ``T`` rows of the posteriors that are the items.
         n: How many.
-        seed: Of the draws.
+        seed: The seed of the draws.
     """
     open_ = (side == 0).nonzero().view(-1)
     means = [posterior.mean[items[open_]] for posterior in posteriors]
@@ -222,7 +222,7 @@ def _drawn_members(
         cells: The class in each cell, at the items or the same for all.
         items: ``T`` rows of the posteriors that are the items.
         some: Numbers of the items that are drawn.
-        n: How many draws.
+        n: The number of draws.
         seed: Of the draws; of each output but the first another one.
 
     Yields:
@@ -330,8 +330,8 @@ def conservative_rows(
         cells: The class in each cell, at the items or the same for all.
         items: ``T`` rows of the posteriors that are the items.
         alpha: The probability, in (0, 1).
-        n: How many draws.
-        seed: Of the draws.
+        n: The number of draws.
+        seed: The seed of the draws.
 
     Source:
         Bolin and Lindgren (2015), excursion sets with the one-parameter family of

@@ -34,8 +34,8 @@ else:  # both bring SciPy
 from botorch_lse.surrogate.posterior import _one_process
 
 Refit = int | float | Callable[[int], bool]
-"""When a model is fitted again: every so many rounds; once there are so many times as
-many rounds as at the last fit (a float); or whether to after a number of rounds."""
+"""How often to refit: every ``n`` rounds (an int), when the rounds have grown by a
+factor (a float), or whether to after a number of rounds (a function)."""
 REACH = 0.2
 """Widths of the pool's range beyond it, in any input, up to which old values count for
 the initial design: about the likeliest lengthscale of one input by the default

@@ -71,7 +71,7 @@ class GaussianProcesses:
         refit: See ``GPStrategy``, as are the next ones.
         n_initial: Measurements of the initial design.
         max_observations: The budget.
-        max_repeats: How often one row may be measured.
+        max_repeats: The largest number of measurements of one row.
         memory_budget: Bytes for arrays over the pool.
         X: The points at which the posteriors are computed, the pool first; default the
             pool.

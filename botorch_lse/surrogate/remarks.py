@@ -92,7 +92,7 @@ def on_few_levels(y: Tensor, rows: Tensor, output: int = 0) -> Remark | None:
     Args:
         y: ``n`` values of one output.
         rows: ``n`` rows of the pool, replicates included.
-        output: Its number.
+        output: The number of the output.
     """
     levels, n_rows = y.unique(), len(rows.unique())
     few = len(levels) <= MOST_LEVELS and ROWS_PER_LEVEL * len(levels) <= n_rows
@@ -116,7 +116,7 @@ def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | 
     Args:
         y: ``n`` values of one output.
         levels: What they are compared with, units of ``y``.
-        output: Its number.
+        output: The number of the output.
     """
     if len(y) < LEAST_VALUES or not levels or not min(*levels, float(y.min())) > 0:
         return None

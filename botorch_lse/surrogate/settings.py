@@ -49,7 +49,7 @@ class GaussianProcess:
         refit: How often to refit; see ``GPStrategy``.
         n_initial: Measurements placed by maximal variance before the rule takes over.
         level_z: Prior standard deviations within which a fitted model keeps the level.
-        needs_both_sides: Whether a learnt model decides nothing while all values lie on
+        needs_both_sides: Whether a fitted model decides nothing while all values lie on
             one side of the level.
         norm_bound: A bound of the norm of ``f`` less the prior mean.
         memory_budget: Bytes for arrays over the pool.
@@ -84,9 +84,9 @@ class GaussianProcess:
 
         Args:
             pool: The candidates.
-            n_outputs: How many outputs there are.
+            n_outputs: The number of outputs.
             max_observations: The budget.
-            max_repeats: How often one row may be measured.
+            max_repeats: The largest number of measurements of one row.
             layout: The outputs that each row measures; ``None``: all.
             outputs: The names of the outputs, where the goal has them.
 
@@ -175,7 +175,7 @@ def history_of_each(
 
     Args:
         history: All measurements.
-        n_outputs: How many outputs there are.
+        n_outputs: The number of outputs.
         pool: The pool, whose names the points go by.
         outputs: The names of the outputs, where the goal has them.
 

@@ -33,7 +33,7 @@ class APERule(TotalsRule):
     r"""The row of a pair that is most in doubt, until all pairs are certain.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         step: See ``APEStrategy``.
     """
 

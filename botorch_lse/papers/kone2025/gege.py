@@ -191,7 +191,7 @@ class GEGERule(RoundRule):
     r"""Rounds long enough for a precision that halves from one to the next.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         X: ``N x h`` features.
         epsilon: See ``GEGEPACStrategy``, as are the next ones.
         sample_size: Which numbers of measurements.

@@ -167,7 +167,7 @@ class HalvingRule(RoundRule):
     r"""A fixed budget in equal rounds, each of which keeps half of the rows open.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         sampling: How a round is spread over the open rows.
         budget: ``T``. Measurements nobody asked for count against it; a round that no
             longer fits is not run, and its rows stay open.

@@ -90,7 +90,7 @@ class TotalsRule(ABC):
         r"""About how many more evaluations until everything is decided.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             told: Measurements of the open round that are told already.
             foreseen: What the next round would leave.
         """
@@ -192,7 +192,7 @@ class UniformRule(TotalsRule):
     r"""One round of all rows, equally often.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         budget: A remainder is not used.
     """
 
@@ -252,7 +252,7 @@ class RejectsRule(TotalsRule):
     r"""One row decided per round, by rounds of growing length.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         budget: At least one per row.
     """
 
@@ -327,7 +327,7 @@ class RacingRule(TotalsRule):
     r"""The rule to measure all open rows equally often, until intervals decide them.
 
     Args:
-        question: What is to be decided.
+        question: The question to decide.
         step: See ``RacingStrategy``, as is the next one.
         epsilon: The tolerance.
     """

@@ -151,8 +151,8 @@ class GapElimination(RoundsAlgorithm):
     r"""Rounds of least squares on optimal designs that drop what is clear.
 
     Args:
-        pool: What can be measured.
-        items: What is to be decided.
+        pool: The rows that can be measured.
+        items: The question to decide.
         threshold: The level, units of ``y``; ``None`` looks for the best item.
         delta: The failure probability.
         noise_var: ``N`` noise variances; ``None`` before a burn-in is over.

@@ -83,7 +83,7 @@ class HRAGEPACStrategy(GapEliminationStrategy):
     replicates divided by their number as ``yvar``; it is the measurements' scatter.
 
     Args:
-        pool: What can be measured.
+        pool: The rows that can be measured.
         threshold: The level, units of ``y``; ``None`` looks for the best item.
         targets: The items to decide on; default ``pool``.
         variance_bounds: The least and the largest noise variance, where they are not

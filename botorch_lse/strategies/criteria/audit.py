@@ -197,7 +197,7 @@ class Claim:
         r"""The claim with the verdicts of all rows that are due.
 
         Args:
-            values: What was measured since.
+            values: The measurements since.
             mistaken: The probability that noise makes a wrong row look right.
         """
         found = self.judge.verdicts(self.labels, values, mistaken)
@@ -275,10 +275,10 @@ class Audit(Criterion):
     ``audit_noise_kind`` and ``noise_in_words``.
 
     Args:
-        pool: What can be measured.
+        pool: The rows that can be measured.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
-        max_repeats: How often one row may be measured.
+        max_repeats: The largest number of measurements of one row.
         make_test: Makes the test of a claim.
     """
 
@@ -397,7 +397,7 @@ class Audit(Criterion):
         if claim is None or note.ended is not None:
             return note
         now = _labels(run.algorithm.claim(run.belief))
-        # Intervals of a model that is learnt waver, so that a row may be undecided
+        # Intervals of a fitted model waver, so that a row may be undecided
         # again without any reason to think that it was decided wrongly.
         has_reason = bool((claim.verdict < 0).any())
         changed = now != claim.labels
@@ -662,8 +662,8 @@ def audits(
     Args:
         algorithm: What answers.
         audit: The tolerated share of wrong rows, and the failure probability.
-        pool: What can be measured.
-        max_repeats: How often one row may be measured.
+        pool: The rows that can be measured.
+        max_repeats: The largest number of measurements of one row.
 
     Raises:
         ValueError: If ``audit`` is no pair of numbers in their ranges, or a measurement

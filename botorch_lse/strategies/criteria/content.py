@@ -43,7 +43,7 @@ class Course:
 
     Args:
         estimates: The estimate after each round in which there was one, in order.
-        worth: How many exact measurements each of these rounds was worth.
+        worth: The worth of each of these rounds in exact measurements.
         n_rounds: How many rounds are complete, those of the initial design included.
     """
 
@@ -60,7 +60,7 @@ class Course:
         rests while nothing is learnt shows nothing.
 
         Args:
-            settled: How many rounds; with 0 nothing is looked at.
+            settled: The number of rounds; with 0 none is looked at.
 
         Returns:
             The distance, units of the estimates; infinite if there are fewer rounds or
@@ -80,7 +80,7 @@ class Course:
         r"""The drift; over all rounds so far if these are worth fewer than ``settled``.
 
         Args:
-            settled: How many rounds; with 0 nothing is looked at.
+            settled: The number of rounds; with 0 none is looked at.
         """
         found, count = self.moved(settled), len(self.estimates) - 1
         is_long = count >= self._least(settled)
@@ -101,7 +101,7 @@ class Look:
     Args:
         content: How much is above, at the confidence that the rule asks for.
         answer: The answer of the run.
-        level: Units of ``y``; ``None`` where sides hang on several.
+        level: Units of ``y``; ``None`` where sides depend on several.
         course: How the estimate has moved, this round included.
     """
 
@@ -138,7 +138,7 @@ class ContentStop(ABC):
 
         Args:
             content: What is known of the number without joint draws.
-            course: How the estimate has moved.
+            course: The course of the estimate.
         """
         return True
 
@@ -164,15 +164,14 @@ class ContentKnown(ContentStop):
         sampling: Whether the half width includes the error of the pool as a sample of a
             distribution. With more rows this error is smaller; if it alone exceeds
             ``tol``, the run does not end by this rule.
-        confidence: Of the interval.
-        times: After how many rounds in a row it must hold.
-        settled: By how much the estimate has moved in so many rounds, or in a tenth of
-            all rounds if these are more, is added to the half width. With noise it
-            takes more rounds, until they are worth so many exact measurements; never
-            more than undecided rows allow.
-            A learnt model that still changes its mind is surer than it is right: most
-            of all just after its initial design, which is not made for the level. With
-            0 the interval counts as it is.
+        confidence: The confidence of the interval.
+        times: The number of rounds in a row in which the rule must hold.
+        settled: The number of last rounds (a tenth of all rounds, if that is more)
+            whose drift of the estimate is added to the half width, but never more than
+            undecided rows allow. With noise it takes more rounds: as many as are worth
+            ``settled`` exact measurements. A fitted model that still changes is surer
+            than it is right, most of all just after its initial design, which is not
+            made for the level. With 0 the interval counts as it is.
         until_sampled: Whether the run also ends once the half width is no more than
             the standard error of the pool as a sample, or the interval of a share of 0
             has no width. More rows are then worth more than more measurements: see
@@ -321,7 +320,7 @@ class ContentNote:
     r"""The estimates of the number by the rounds so far.
 
     Args:
-        course: How the estimate has moved.
+        course: The course of the estimate.
         held: After how many rounds in a row the rule has held.
     """
 

@@ -58,21 +58,21 @@ SUM_ROUNDING = 1e-9
 GROWTH = 0.1
 """The share of the data so far that the next batch adds."""
 LEAST = 2
-"""A batch of the strategy's own size has so many measurements per dimension."""
+"""Measurements per dimension in a batch of the strategy's own size."""
 FIRST_TOLERANCE = 1e-3
 """The gap of the initial design, on which the widths of the whole run rest."""
 DESIGN_TOLERANCE = 2e-2
 """The gap of a batch's design: a worse design costs a few measurements, no validity."""
 START = 0.1
-"""So many measurements of the initial design are added to the data when a batch is
-planned: then every direction has a finite norm, and unmeasured ones by far the largest.
-"""
+"""Measurements of the initial design that are added to the data when a batch is
+planned: then every direction has a finite norm, and unmeasured ones by far the
+largest."""
 ENOUGH = 2
-"""With so many measurements per point of a design, efficient rounding is used; with
-fewer it would give every point one, so that quota rounding is better."""
+"""Measurements per point of a design from which efficient rounding is used; with fewer
+it would give every point one, so that quota rounding is better."""
 STRAY = 1.5
 """Standard deviations by which the width of a forecast is reduced. An estimate varies
-along a run by about so many, and a row is decided the first time that its interval
+along a run by about as much, and a row is decided the first time that its interval
 clears the level, which is earlier than at a constant estimate."""
 Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
 """From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
@@ -325,7 +325,7 @@ class LinearGoal(ABC):
         r"""The answer as a ``Classification``.
 
         Args:
-            belief: What the complete rounds say.
+            belief: The belief after the complete rounds.
             claim: The sentence about the confidence.
             items: The items.
         """
@@ -435,13 +435,13 @@ class LinearAlgorithm(Algorithm):
     Args:
         pool: The rows that can be measured.
         items: The items to decide about, in the span of the pool's features.
-        goal: What is to be decided about the items.
+        goal: The question about the items.
         noise_var: ``N`` squared noise scales; with a burn-in the largest variance.
         noise_in_words: The assumption about the noise.
         delta: The failure probability.
         design: See ``LinearStrategy``, as are the next ones.
         batch_size: Measurements per round.
-        max_repeats: How often one row may be measured.
+        max_repeats: The largest number of measurements of one row.
         burn_in: The measurements that tell the noise; ``None`` where it is known.
     """
 
@@ -1036,7 +1036,7 @@ def noise_alarm(
     sqrt(n x) + 2 x``, ``x = log(m n (n + 1) / 0.001)``.
 
     Args:
-        belief: With the estimates after these measurements.
+        belief: The belief with the estimates after these measurements.
         rows: ``n`` rows just measured.
         residuals: ``n x m``, in noise scales of the values.
         reach: ``n``, the widths of the estimates at these rows, in the same scales.
@@ -1098,7 +1098,7 @@ def standardised(
     r"""Residuals, and the estimates' widths, in noise scales of the values.
 
     Args:
-        belief: With the estimates after these measurements.
+        belief: The belief with the estimates after these measurements.
         Phi: ``N x h`` features.
         new: The measurements, of which an entry has the noise scale of a mean.
     """

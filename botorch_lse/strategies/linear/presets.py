@@ -94,8 +94,8 @@ class LinearStrategy(Strategy):
             by its estimated gaps, floored by their standard errors.
         batch_size: Measurements per round; ``None``: a tenth of the data so far, at
             least two per dimension of the features.
-        max_observations: Stop after so many measurements.
-        max_repeats: How often one row may be measured.
+        max_observations: The largest number of measurements.
+        max_repeats: The largest number of measurements of one row.
         audit: See ``GPStrategy``.
 
     Raises:
