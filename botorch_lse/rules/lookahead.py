@@ -607,9 +607,9 @@ def near_levels(
 ) -> Tensor:
     r"""The decrease, by each row, of the variances near all levels of all outputs.
 
-    As ``targeted_variance``, with the share by which the side hangs on each level as a
-    further factor, summed over the levels, and over the outputs in units of their
-    prior's deviation.
+    Like ``targeted_variance``, with the share by which the side depends on each level
+    as a further factor, summed over the levels, and over the outputs in units of their
+    prior's standard deviation.
 
     Args:
         context: The belief and the rows to choose from.

@@ -184,8 +184,9 @@ class Strategy(ABC):
     def room(self, state: State, pending: Any = None) -> int:
         r"""The number of measurements that may be asked for beside those that are out.
 
-        No more than ``MOST_AT_ONCE``, since this is for engines, which ask for as many
-        as they have workers, or for all there are. ``ask`` itself has no such limit.
+        The number is at most ``MOST_AT_ONCE``, since this is for engines, which ask for
+        as many as they have workers, or for all there are. ``ask`` itself has no such
+        limit.
 
         Args:
             state: Where the run stands.
@@ -206,8 +207,8 @@ class Strategy(ABC):
     def missing(self, state: State, pending: Any = None) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned.
 
-        No more than the budget allows: what came since the round was planned, and was
-        not asked for, takes of it too.
+        They are at most as many as the budget allows, which measurements that came
+        unasked since the round was planned use up too.
 
         Args:
             state: Where the run stands.
@@ -944,7 +945,7 @@ class Unasked:
 def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
     r"""Refuse measurements that were told before.
 
-    That happens when a sheet is filled in further and told again as a whole.
+    Values are told twice when a sheet is filled in further and told again as a whole.
 
     Args:
         state: The state before.

@@ -453,7 +453,7 @@ class Audit(Criterion):
     def _share(self, claim: Claim) -> float:
         r"""The share of wrong rows that is tested.
 
-        No more than half of the rows claimed above plus those above that were missed
+        At most half of the rows claimed above, plus the rows above that were missed,
         can then be missed.
         """
         if not claim.judge.by_itself:

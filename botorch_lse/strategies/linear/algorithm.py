@@ -791,7 +791,7 @@ class LinearAlgorithm(Algorithm):
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared.
 
-        Of ``m`` outputs ``n x m``.
+        With ``m`` outputs the shape is ``n x m``.
         """
         each = 1 if new.counts is None else new.counts
         own = belief.noise_var[new.indices] / each
