@@ -388,7 +388,7 @@ class LevelSetNode(ExternalGenerationNode):
     def metric_names(self, experiment: Experiment) -> tuple[str, ...]:
         r"""The metrics that the strategy learns from.
 
-        Those that its goal names, else those given, else the objective's.
+        The goal's own names come first, else those given, else the objective's.
 
         Raises:
             ValueError: If neither is there, there is not one per output of the

@@ -885,8 +885,8 @@ class Reductions:
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row in the current epoch.
 
-        Where no row has anything left to reduce (inside a batch, all widths may have
-        reached ``eta``), the reduction of the plain variances.
+        If no row has anything left to reduce (inside a batch, all widths may have
+        reached ``eta``), the reduction of the plain variances is given.
 
         Args:
             beta: The squared width.

@@ -483,7 +483,8 @@ class Strategy(ABC):
     def _n_looks(self, state: State, told: Observations) -> int:
         r"""The number of looks at the intervals that unlabelled values count as.
 
-        They are told in one call, though no batch may have asked for them together.
+        The values are told in one call, though no batch may have asked for them
+        together.
         """
         n = looks_of_all(state, told)
         if told.round is not None or n < 2 or state.is_done or state.plan is not None:
@@ -733,7 +734,8 @@ class Strategy(ABC):
     def with_history(self, history: History) -> Strategy:
         r"""This strategy with measurements that were made before the run.
 
-        They may be at any points. What the strategy has of them already stays.
+        The measurements may be at any points. The history that the strategy has already
+        stays.
 
         Args:
             history: The measurements.

@@ -293,8 +293,8 @@ class GaussianProcesses:
     def gross(self, history: Observations) -> Tensor:
         r"""The places in the history of initial values that may be slips.
 
-        Those of the initial design, whose values nothing predicted before they came;
-        none where measurements are exact, as those of a program are.
+        The initial design's values are examined, since nothing predicted them before
+        they came; none where measurements are exact, as those of a program are.
 
         Args:
             history: All observations, labelled by round.
