@@ -253,7 +253,6 @@ class Settings:
 
 
 def _stored() -> list[Any]:
-    r"""The fields that stand in the file, in its order."""
     return [part for part in fields(Settings) if "words" in part.metadata]
 
 
@@ -267,7 +266,6 @@ def _toml(value: Any) -> str:
 
 
 def _example(name: str) -> str:
-    r"""An example of a setting that is not set."""
     examples = {
         "key": '"sample"',
         "inputs": '["time", "heat"]',

@@ -228,6 +228,5 @@ def _log_likelihood(model: Any, value: float) -> float:
 
 
 def _log_priors(module: Module | Kernel) -> float:
-    r"""The log priors of a module's parameters."""
     found = module.named_priors()
     return sum(float(p.log_prob(value(of)).sum()) for _, of, p, value, _ in found)

@@ -1468,7 +1468,6 @@ class PoolPosterior:
 
     @property
     def _path(self) -> Tensor:
-        r"""The ``kept x N`` path rows that are kept."""
         assert self._rows is not None  # every posterior that is started has them
         return self._rows.data[: self._kept]
 

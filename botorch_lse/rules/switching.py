@@ -164,7 +164,6 @@ class AlternatingRules(Combined):
         return torch.tensor(chosen, dtype=torch.long)
 
     def _next(self, context: SelectionContext, request: PlanRequest) -> int | None:
-        r"""The next row, from the first rule in turn that has one."""
         turn = len(context.belief.fits.measured) + len(request.pending)
         for i in range(turn, turn + len(self.rules)):
             at = i % len(self.rules)

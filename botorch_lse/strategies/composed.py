@@ -67,7 +67,8 @@ class ComposedStrategy(Strategy):
         content_tol: Stop once the share above the level is known this well, though
             sides of rows are not. A number, such as 0.05, stands for
             ``ContentKnown(0.05)``, half of the posterior's 95 % interval as a share of
-            the estimate; or a rule such as ``ContentKnown(0.01, by="decided")`` or ``MinimumU()``.
+            the estimate; or a rule such as ``ContentKnown(0.01, by="decided")`` or
+            ``MinimumU()``.
 
     Raises:
         ValueError: If a part is none, a number is out of range, or the rule does not

@@ -1171,7 +1171,6 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""The goal's own judge of a row's values, if it has one."""
         if self.items is not self.pool:
             return None
         return self.goal.judge()

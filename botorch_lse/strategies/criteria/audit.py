@@ -372,7 +372,6 @@ class Audit(Criterion):
     def _means_of(
         self, note: AuditNote, total: Tensor, variance: Tensor, counts: Tensor
     ) -> Values:
-        r"""The means of sums, with what is known of their noise."""
         times = counts.clamp_min(1).unsqueeze(-1)
         std = (variance / times).sqrt()
         if note.noise_std is not None:

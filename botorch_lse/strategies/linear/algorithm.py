@@ -769,7 +769,6 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""The goal's own judge of a row's values, if it has one."""
         return self.goal.judge() if self.items is self.pool else None
 
     @property

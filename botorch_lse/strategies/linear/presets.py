@@ -86,7 +86,8 @@ class LinearStrategy(Strategy):
 
     Args:
         noise_std: A bound of the noise's sub-Gaussian scale (for Gaussian noise its
-            standard deviation), one for each output of a region; default the roots of ``pool.noise_var``.
+            standard deviation), one for each output of a region; default
+            the roots of ``pool.noise_var``.
         delta: The failure probability.
         epsilon: The accuracy, units of ``y``.
         design: ``"uniform"`` treats all undecided items alike; ``"gaps"`` weights them
