@@ -126,9 +126,7 @@ class Settings:
         float,
     )
     first: int | None = _setting(
-        None,
-        "measurements to spread before a model is fitted (default 10 an input)",
-        int,
+        None, "measurements to spread before a fit (default 10 an input)", int
     )
     seed: int = _setting(0, "the seed of everything random", int)
     audit: tuple[float, ...] = _setting(
