@@ -276,7 +276,7 @@ class Serves(IntEnum):
 
 @dataclass(frozen=True)
 class IntervalPolicy:
-    r"""How intervals decide rows in a run with a given rule.
+    r"""The policy by which intervals decide rows in a run with a given rule.
 
     Args:
         width: The squared width of each interval that belongs to the rule; ``None``:

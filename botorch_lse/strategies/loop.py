@@ -715,7 +715,7 @@ class Strategy(ABC):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``.
+        r"""The directions of a Pareto set (whether more is better), else ``None``.
 
         A strategy with directions has ``estimate(state)``: the outputs of every row.
         """
