@@ -52,7 +52,8 @@ def on_cpu(value: T) -> T:
 def at_home(values: Tensor) -> Tensor:
     r"""The tensor on torch's default device, where new tensors are made now.
 
-    That is the CPU, and the pool's device only while a strategy computes there.
+    The default device is the CPU, and the pool's device only while a strategy computes
+    there.
     """
     return values.to(torch.get_default_device())
 

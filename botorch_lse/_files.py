@@ -214,8 +214,8 @@ def _temporary(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
 def remove_leftovers(folder: Path) -> None:
     r"""Remove the temporary files that ended calls have left in a folder.
 
-    Those of calls that are under way are locked, by whatever machine they run on. On
-    Windows what is open cannot be removed.
+    Files of calls that are under way are locked, by whatever machine they run on. On
+    Windows an open file cannot be removed.
 
     Args:
         folder: The folder; nothing is done where it cannot be read.

@@ -421,8 +421,9 @@ def real_numbers(
 ) -> Tensor:
     r"""The ``values`` as a float64 tensor of any shape, a copy.
 
-    What Python, NumPy or torch would convert in silence is no number here: text,
-    truth values, dates, the real part of complex numbers. A tensor stays on its device.
+    Values that Python, NumPy or torch would convert in silence are not numbers here:
+    text, truth values, dates, the real part of complex numbers. A tensor stays on its
+    device.
 
     Args:
         values: A number, or a (nested) sequence, array, dense tensor or pandas table.

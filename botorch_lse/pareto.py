@@ -65,8 +65,8 @@ def pareto_mask(means: Any, strict: bool = False) -> Tensor:
 def _likely_first(values: Tensor) -> Tensor:
     r"""The rows' numbers in an order where none is dominated by a later one.
 
-    By falling sum; equal sums, which rounding makes of rows that dominate each other,
-    by falling columns, the first before the others.
+    Rows are ordered by falling sum. Rounding may make sums equal of rows that dominate
+    each other; these are ordered by falling columns, the first before the others.
     """
     order = torch.arange(len(values))
     total = torch.zeros_like(values[:, 0])

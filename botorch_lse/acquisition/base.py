@@ -38,9 +38,9 @@ Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
 def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
     r"""Let Ax and BoTorch build a class from the arguments that its constructor names.
 
-    Of a scalarisation with one weight the named output is taken, whatever the weight:
-    Ax passes the objective's sign in it, and the sign is not part of a level set. So it
-    is too beside further metrics, which have no weight. Thresholds are in the units of
+    A scalarisation with one weight stands for its named output, whatever the weight: Ax
+    passes the objective's sign in it, and the sign is not part of a level set. The same
+    holds beside further metrics, which have no weight. Thresholds are in the units of
     ``y``.
 
     Args:

@@ -98,8 +98,8 @@ FREE = "A free measurement would be repeated for ever: add what it costs at leas
 class TargetAcquisitionFunction(AcquisitionFunction, ABC):
     r"""An acquisition function of the variances that a q-batch leaves at targets.
 
-    What every evaluation needs of the targets is computed once for given data and
-    pending points.
+    The targets' part of every evaluation is computed once for given data and pending
+    points.
     """
 
     targets: Tensor

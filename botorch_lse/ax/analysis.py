@@ -457,7 +457,7 @@ class BatchAnalysis(LevelSetCard):
 class ParetoAnalysis(LevelSetCard):
     r"""The metrics of every row with their intervals: accepted, rejected or open.
 
-    Of a region: in, out or undecided.
+    For a region rows are in, out or undecided.
 
     Args:
         outputs: The two metrics to draw; default all, a panel for each pair.

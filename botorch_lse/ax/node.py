@@ -224,7 +224,7 @@ class LevelSetNode(ExternalGenerationNode):
     def _within_budget(self, ledger: Ledger) -> Ledger:
         r"""The ledger with no more rows to ask for than the budget allows.
 
-        What is measured elsewhere while a round is open takes of it too.
+        Measurements made elsewhere while a round is open use up the budget too.
         """
         current, limit = ledger.open, self.strategy.max_observations
         if current is None or limit is None or not current.to_ask:
@@ -385,7 +385,7 @@ class LevelSetNode(ExternalGenerationNode):
     def metric_names(self, experiment: Experiment) -> tuple[str, ...]:
         r"""The metrics that the strategy learns from.
 
-        Those that its goal names, else those given, else the objective's.
+        The goal's own names come first, else those given, else the objective's.
 
         Raises:
             ValueError: If neither is there, there is not one per output of the

@@ -201,7 +201,7 @@ def _trials_of(snapshot: dict[str, Any]) -> tuple[str, dict[str, _Trial]]:
 def _behind_in_database(client: Client) -> list[int]:
     r"""The indices of trials whose status in the database is out of date.
 
-    That happens after a step that failed, or when ``Client.load_from_database``
+    A status falls behind after a failed step, or when ``Client.load_from_database``
     elsewhere wrote back what it had read before. The client must know every trial of
     the database. Called inside a transaction, the result holds until its end, whoever
     else writes.

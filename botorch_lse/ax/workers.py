@@ -225,7 +225,7 @@ class Workers:
     def _replace_executor(self) -> None:
         r"""Go on with another executor, if one can be made; nothing is begun twice.
 
-        What the old one has begun goes on there; its processes end with the run.
+        Calls begun on the old executor go on there; its processes end with the run.
         """
         if self._make is None or self._executor is None:
             return

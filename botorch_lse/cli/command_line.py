@@ -109,7 +109,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _no_command(first: str, own: Sequence[str]) -> str:
-    r"""The message about a first word that is neither a command nor an option."""
     known = [*COMMANDS, "demo"]
     wanted = f"expected a command ({', '.join(known)})"
     if first.startswith("-"):
@@ -183,7 +182,6 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
 
 
 def _common_options() -> argparse.ArgumentParser:
-    r"""The options that stand in the settings."""
     found = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     add = found.add_argument
     add("candidates", nargs="?", help="the table of the candidates, one a line")

@@ -585,7 +585,6 @@ def foreseen(run: Run) -> str:
 
 
 def _symptom(run: Run, more: int | None) -> str:
-    r"""A possible cause of a forecast beyond the table."""
     n = len(run.pool)
     if (more or 0) <= n:
         return ""
@@ -597,6 +596,5 @@ def _counted(n: int, noun: str) -> str:
 
 
 def _joined_header(run: Run, table: Table) -> list[str]:
-    r"""The header of a file, with the columns of a sheet that it lacks."""
     lacks = (name for name in run.sheet_header if table.column(name) is None)
     return [*table.header, *lacks]

@@ -336,7 +336,7 @@ def watched(
 ) -> Iterator[State]:
     r"""The states of a run, passed on while its progress is shown.
 
-    As a bar in a terminal, else as a line every ``LINES_APART`` seconds.
+    The progress is a bar in a terminal, else a line every ``LINES_APART`` seconds.
     """
     form = "{desc}: {n_fmt}/{total_fmt} soundings |{bar}| {postfix}"
     budget, shown_at = time_left.budget, -math.inf

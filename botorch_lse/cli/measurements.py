@@ -466,7 +466,6 @@ def _repeated(one: Entry, other: Entry, found: Settings) -> ValueError:
 
 
 def _contradiction(one: Entry, other: Entry) -> ValueError:
-    r"""The complaint that two lines disagree about one measurement."""
     said = [
         written(entry.value) if entry.value is not None else entry.status
         for entry in (one, other)

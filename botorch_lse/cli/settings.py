@@ -82,17 +82,17 @@ class Settings:
         None, "which candidates are below this level?", float
     )
     epsilon: float = _setting(
-        0.0, "candidates so near to the level may go to either side", float
+        0.0, "candidates this near to the level may go to either side", float
     )
     results: str = _setting("results.csv", "the table of what was measured")
     out: str = _setting("sheet.csv", "the sheet to fill in (may be the results)")
     batch: int = _setting(8, "lines of a sheet", int)
-    budget: int | None = _setting(None, "stop after so many measurements", int)
+    budget: int | None = _setting(None, "the largest number of measurements", int)
     key: str | None = _setting(None, "the column that names the candidates")
     inputs: tuple[str, ...] = _setting(
         (), "the columns that describe the candidates", tuple
     )
-    ignore: tuple[str, ...] = _setting((), "columns that are no inputs", tuple)
+    ignore: tuple[str, ...] = _setting((), "columns that are not inputs", tuple)
     logs: tuple[str, ...] = _setting(
         (), "inputs whose ratios count, such as doses: by their logarithm", tuple
     )
@@ -112,12 +112,12 @@ class Settings:
         False, "candidates may stand in several lines that no sheet asked for", bool
     )
     log_result: bool | None = _setting(
-        None, "learn the logarithms of results, for those whose ratios count", bool
+        None, "model the logarithms of results, for those whose ratios count", bool
     )
     noise_std: float | None = _setting(
         None,
         "standard deviation of the noise (with log_result a share of the value, such "
-        "as 0.1); learnt if it is not given",
+        "as 0.1); estimated if it is not given",
         float,
     )
     beta: float | None = _setting(
@@ -126,9 +126,9 @@ class Settings:
         float,
     )
     first: int | None = _setting(
-        None, "spread so many before a model is learnt (default 10 an input)", int
+        None, "measurements to spread before a fit (default 10 an input)", int
     )
-    seed: int = _setting(0, "of everything random", int)
+    seed: int = _setting(0, "the seed of everything random", int)
     audit: tuple[float, ...] = _setting(
         (), "confirm the answer: the share that may be wrong, the probability", tuple
     )
@@ -251,7 +251,6 @@ class Settings:
 
 
 def _stored() -> list[Any]:
-    r"""The fields that stand in the file, in its order."""
     return [part for part in fields(Settings) if "words" in part.metadata]
 
 
@@ -265,7 +264,6 @@ def _toml(value: Any) -> str:
 
 
 def _example(name: str) -> str:
-    r"""An example of a setting that is not set."""
     examples = {
         "key": '"sample"',
         "inputs": '["time", "heat"]',

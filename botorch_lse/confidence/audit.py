@@ -358,10 +358,10 @@ def verdicts(
 ) -> Tensor:
     r"""The verdicts of measurements on drawn rows: 1 right, -1 wrong, 0 measure again.
 
-    Of a wrong row noise makes the mean look right, at any of its looks, with
-    probability at most ``mistaken``. Between two looks nothing is said, since each time
-    that one looks adds to that probability. A row that is not clear after the last look
-    counts as wrong.
+    Noise makes the mean of a wrong row look right, at any of its looks, with
+    probability at most ``mistaken``. Between two looks there is no verdict, since each
+    look adds to that probability. A row that is not clear after the last look counts as
+    wrong.
 
     Args:
         margin: ``n`` means of the values, less the line where the claim is wrong by

@@ -218,11 +218,11 @@ class RegionJudge(Judge):
     out of it. The claim is right if every point of the box has the claimed class, up to
     the accuracies.
 
-    What noise must do to make a wrong row look right: the box says of each output
-    between which levels it is. Were that true of all outputs up to their accuracies,
-    the row would not be wrong. So one of them has been carried across one of its
-    levels. An output with one level can be carried across it in one direction alone,
-    since it lies on one side; one with several in both. Each gets its part of the
+    A wrong row looks right only through noise: the box says for each output between
+    which levels it is. If that were true of all outputs up to their accuracies, the row
+    would not be wrong; so noise has carried one of them across one of its levels. An
+    output with one level can be carried across it in one direction only, since it lies
+    on one side; one with several levels in both. Each way gets its part of the
     probability of a mistake.
 
     Args:

@@ -448,7 +448,7 @@ def in_order(
 ) -> Any:
     r"""Values whose labels name rows, in the order of these rows.
 
-    What has no labels stays as it is. Further labels are left out.
+    Values without labels stay as they are. Further labels are left out.
 
     Args:
         values: A labelled series or table, a dictionary from labels, or anything else.

@@ -357,7 +357,6 @@ def _are_several(names: Any) -> bool:
 
 
 def _check_columns(frame: pd.DataFrame, names: Sequence[Any]) -> None:
-    r"""Complain about a wanted column that is missing or there twice."""
     there = list(frame.columns)
     for name in names:
         if name not in there:

@@ -511,7 +511,7 @@ class Pool:
     def points(self, X: Any, name: str = "X") -> Tensor:
         r"""Points of the model, from a table or from bare numbers.
 
-        What has names goes by them: a table, a dictionary of columns or a list of
+        Named values are matched by name: a table, a dictionary of columns or a list of
         dictionaries is read as the pool's table is, with its words, and further columns
         are left out. Bare numbers stand in the order of ``names``.
 

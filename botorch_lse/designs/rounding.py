@@ -1,6 +1,6 @@
 r"""Rounding of a design's weights to whole numbers of observations.
 
-By apportionment, by random draws, or by swapping single observations.
+The methods are apportionment, random draws, and swapping single observations.
 """
 
 from __future__ import annotations

@@ -405,7 +405,7 @@ def heavy(masses: Tensor, many: int) -> Tensor:
 
 
 def spread_out(vectors: Tensor, many: int) -> Tensor:
-    r"""At most ``many`` rows, chosen greedily, none closer than ``NEAR`` to another.
+    r"""A greedy choice of at most ``many`` rows, none closer than ``NEAR`` to another.
 
     Args:
         vectors: ``n x m``, the most wanted first.

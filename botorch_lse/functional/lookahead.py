@@ -23,7 +23,7 @@ polynomial in both is as good as exact. Its coefficients are computed once. In `
 alone they are one short polynomial for each target, which is what makes millions of
 pairs of candidates and targets affordable.
 
-Of millions of pairs most have little to do with each other. Where ``rho`` is at most
+Most of millions of pairs have little to do with each other. Where ``rho`` is at most
 ``LITTLE``, a removal is as good as a polynomial in ``rho`` itself with few terms, whose
 sum over targets is a product of a matrix and a vector for each power; only the other
 pairs need the longer formula, one by one (``Removal.summed``).
@@ -641,8 +641,9 @@ def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
 def values_to_come(q: int) -> Tensor:
     r"""``n x q`` standardised values at which changes of volume are computed.
 
-    Of one observation an even grid; of several ``SOBOL`` points of a scrambled Sobol
-    sequence, always the same ones, so that the criterion is a smooth function.
+    One observation takes values on an even grid; several take ``SOBOL`` points of a
+    scrambled Sobol sequence, always the same ones, so that the criterion is a smooth
+    function.
     """
     if q == 1:
         half = round(END / STEP)

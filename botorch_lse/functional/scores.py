@@ -120,7 +120,7 @@ def ranjan_improvement(
 ) -> Tensor:
     r"""Score ``E max((alpha sigma)^2 - (f - threshold)^2, 0)``, units of ``y`` squared.
 
-    As ``expected_feasibility``, with a parabola in place of the hat:
+    Like ``expected_feasibility``, with a parabola in place of the hat:
 
         ``sigma^2 ((alpha^2 - t^2 - 1) (Phi(alpha - t) - Phi(-alpha - t))
         + (alpha + t) phi(alpha - t) + (alpha - t) phi(alpha + t))``.

@@ -75,7 +75,8 @@ class RayExecutor(Executor):
 class _TaskFuture(Future[Any]):
     r"""The result of a task, which is cancelled with it.
 
-    That of Ray is not: what still waits would begin after its call was given up.
+    Ray's own future is not cancelled with its task: a waiting task would begin after
+    its call was given up.
 
     Args:
         task: Ray's reference of the result.

@@ -92,7 +92,7 @@ def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
 def varied(model: AnyGP) -> AnyGP:
     r"""A fitted model, its scale raised where the fit has collapsed it.
 
-    Of values that vary little more than their noise a constant is the likeliest
+    If values vary little more than their noise, a constant is the likeliest
     explanation, and a kernel whose scale has no prior becomes 0: the model would be
     sure that all rows are equal. The scale is then raised to what the upper limit of
     the variance of the values leaves to the function.
@@ -228,6 +228,5 @@ def _log_likelihood(model: Any, value: float) -> float:
 
 
 def _log_priors(module: Module | Kernel) -> float:
-    r"""The log priors of a module's parameters."""
     found = module.named_priors()
     return sum(float(p.log_prob(value(of)).sum()) for _, of, p, value, _ in found)

@@ -1468,7 +1468,6 @@ class PoolPosterior:
 
     @property
     def _path(self) -> Tensor:
-        r"""The ``kept x N`` path rows that are kept."""
         assert self._rows is not None  # every posterior that is started has them
         return self._rows.data[: self._kept]
 
@@ -1519,8 +1518,8 @@ class PoolPosterior:
     def _storage_for(self, q: int) -> tuple[int, _Rows]:
         r"""The number of path rows to keep after ``q`` more, and storage for them.
 
-        As many as its share of half of the memory budget holds, and none after one that
-        is not kept.
+        Path rows are kept up to their share of half of the memory budget, and none
+        after one that is not kept.
         """
         assert self._rows is not None  # every posterior that is started has it
         most = self.memory_budget // (2 * 8 * self.F.shape[-2] * self.sharing)

@@ -76,7 +76,6 @@ def axes_of(pool: Pool) -> list[Axis]:
 def _of_table(
     name: str, columns: tuple[int, ...], x: np.ndarray, table: pd.DataFrame | None
 ) -> Axis:
-    r"""The meaning of a column of numbers by the table."""
     plain = Axis(name, columns, x)
     if table is None or name not in table.columns:
         return plain

@@ -310,7 +310,6 @@ def calibration_frame(calibration: Calibration) -> pd.DataFrame:
 def _times_measured(
     classification: Classification, observations: Observations | None
 ) -> np.ndarray:
-    r"""``N`` counts of measurements by row, after ``check_answer``."""
     check_answer(classification, observations)
     measurements = Observations.empty() if observations is None else observations
     N = len(classification)

@@ -280,7 +280,7 @@ def plot_slices(
 ) -> Figure:
     r"""Draw slices with matplotlib: a map for each pair of inputs.
 
-    What a slice holds fixed stands above it.
+    The inputs that a slice holds fixed are written above it.
 
     Args:
         frame: Of ``slices_frame``.

@@ -43,7 +43,7 @@ INFORMED_SHARE = 0.5
 def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
     r"""``T`` bools: whether the data have reduced each variance enough to decide.
 
-    What was measured before the run is a part of the data.
+    Measurements made before the run are a part of the data.
     """
     _, prior = posterior.before_history(rows)
     return posterior.variance[rows] <= INFORMED_SHARE * prior
@@ -276,7 +276,7 @@ class Serves(IntEnum):
 
 @dataclass(frozen=True)
 class IntervalPolicy:
-    r"""How intervals decide rows in a run with a given rule.
+    r"""The policy by which intervals decide rows in a run with a given rule.
 
     Args:
         width: The squared width of each interval that belongs to the rule; ``None``:
@@ -539,8 +539,8 @@ def most(
 ) -> Tensor:
     r"""The score of each row by its least decided output and level.
 
-    That is the largest one over all comparisons that still matter in the row; where a
-    measurement gives one output, over those of the output.
+    The score is the largest one over all comparisons that still matter in the row;
+    where a measurement gives one output, over those of the output.
 
     Args:
         context: The belief and the rows to choose from.

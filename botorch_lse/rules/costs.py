@@ -73,7 +73,7 @@ class RowCosts:
     def visiting_order(self, previous: int | None, rows: Tensor) -> Tensor:
         r"""The rows in visiting order: after ``previous`` always the cheapest next.
 
-        Of equally cheap rows the lowest comes first; without travel costs rows are
+        Among equally cheap rows the lowest comes first; without travel costs rows are
         sorted. This is greedy: the shortest tour would take too long to find.
         """
         left, path = rows.sort().values, []

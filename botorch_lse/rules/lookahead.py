@@ -606,9 +606,9 @@ def near_levels(
 ) -> Tensor:
     r"""The decrease, by each row, of the variances near all levels of all outputs.
 
-    As ``targeted_variance``, with the share by which the side hangs on each level as a
-    further factor, summed over the levels, and over the outputs in units of their
-    prior's deviation.
+    Like ``targeted_variance``, with the share by which the side depends on each level
+    as a further factor, summed over the levels, and over the outputs in units of their
+    prior's standard deviation.
 
     Args:
         context: The belief and the rows to choose from.
@@ -884,8 +884,8 @@ class Reductions:
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The numerator of Eq. (3) for each row in the current epoch.
 
-        Where no row has anything left to reduce (inside a batch, all widths may have
-        reached ``eta``), the reduction of the plain variances.
+        If no row has anything left to reduce (inside a batch, all widths may have
+        reached ``eta``), the reduction of the plain variances is given.
 
         Args:
             beta: The squared width.

@@ -33,9 +33,9 @@ WRONG = 0.005
 class Combined(Rule):
     r"""Base class of several rules that choose together, in turn or one after another.
 
-    What is decided, and by which width, does not depend on which of them chose. If all
-    rules have the same width of their own, that is it; else the strategy's, ``beta`` or
-    the theorem's, and a rule with a width of its own only chooses by it. Intervals are
+    Decisions and their width do not depend on which rule chose. If all rules have the
+    same width of their own, it is used, else the strategy's (``beta`` or the
+    theorem's), and a rule with a width of its own only chooses by it. Intervals are
     intersected, and decisions are final, as soon as this is so for one of the rules.
 
     Args:
@@ -164,7 +164,6 @@ class AlternatingRules(Combined):
         return torch.tensor(chosen, dtype=torch.long)
 
     def _next(self, context: SelectionContext, request: PlanRequest) -> int | None:
-        r"""The next row, from the first rule in turn that has one."""
         turn = len(context.belief.fits.measured) + len(request.pending)
         for i in range(turn, turn + len(self.rules)):
             at = i % len(self.rules)
@@ -230,8 +229,8 @@ class SwitchingRule(Combined):
 def expected_wrong(context: SelectionContext) -> float:
     r"""The expected share of items on the wrong side of the level.
 
-    By weights, where items have them. It is a function of the complete rounds: rows
-    that are being measured have not made anything surer yet.
+    Items count by their weights, where they have them. The share is a function of the
+    complete rounds: rows that are being measured have not made anything surer yet.
     """
     belief = context.belief
     targets = context.items[belief.sides.candidates & context.is_first_copy]
@@ -289,8 +288,8 @@ def costs_of(rules: Sequence[Rule]) -> Iterator[RowCosts]:
 class MisclassificationProbability(ScoreRule):
     r"""Measure the row in question with the largest weighted probability of error.
 
-    That is the probability that the row does not have its likeliest side, times its
-    weight. Of rows that count alike it is the row of ``UFunction``.
+    The score is the probability that the row does not have its likeliest side, times
+    its weight. For rows of equal weight the choice is that of ``UFunction``.
 
     Source:
         Li and Xiu (2010), the hybrid method for failure probabilities: rows near the

@@ -44,18 +44,18 @@ class ComposedStrategy(Strategy):
     written elsewhere.
 
     Args:
-        pool: The candidates; from ``pool.at_outputs(...)`` such that a measurement
-            gives one output of a region.
-        goal: What is to be decided, such as ``Above(0.5)``, or a region of several
+        pool: The candidates; with ``pool.at_outputs(...)`` a measurement gives one
+            output of a region.
+        goal: The question to decide, such as ``Above(0.5)``, or a region of several
             levels or outputs, ``Above(40) & Below(0.4, output=1)``.
-        model: What is believed of the outputs, and how it is learnt.
-        rule: Which rows come next; default for levels ``SwitchingRule`` from
+        model: The model of the outputs, and how it is fitted.
+        rule: The choice of the next rows; default for levels ``SwitchingRule`` from
             ``ExpectedMisclassification`` (in pools of more than 2,500 rows
             ``Straddle``) to ``Ambiguity``, ``ExpectedFeasibility`` in such pools with
             ``content_tol``, ``OptimalDesign`` where items are compared with each other,
             else ``Width``.
-        batch_size: Measurements per round. ``None``: as many as ``ask(state, size=8)``
-            says, or Ax's ``get_next_trials(8)``; one if nobody says.
+        batch_size: Measurements per round. ``None``: the number in
+            ``ask(state, size=8)`` or in Ax's ``get_next_trials(8)``, by default one.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
             or a schedule is a heuristic width that claims no confidence.
@@ -64,10 +64,11 @@ class ComposedStrategy(Strategy):
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,
             with probability ``1 - delta``.
-        content_tol: Stop once the share above the level is known so well, though sides
-            of rows are not: a number, such as 0.05, stands for ``ContentKnown(0.05)``,
-            half of the posterior's 95 % interval as a share of the estimate; or a rule
-            such as ``ContentKnown(0.01, by="decided")`` or ``MinimumU()``.
+        content_tol: Stop once the share above the level is known this well, though
+            sides of rows are not. A number, such as 0.05, stands for
+            ``ContentKnown(0.05)``, half of the posterior's 95 % interval as a share of
+            the estimate; or a rule such as ``ContentKnown(0.01, by="decided")`` or
+            ``MinimumU()``.
 
     Raises:
         ValueError: If a part is none, a number is out of range, or the rule does not

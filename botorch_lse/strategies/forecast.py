@@ -119,8 +119,9 @@ def observations_needed(
 def _where_equal(last: tuple[int, float] | None, now: tuple[int, float]) -> float:
     r"""The point where as many evaluations are made as are needed.
 
-    By ``1 / needed = a + b / n``, which is exact for unrelated rows: ``n`` evaluations
-    of one row add ``n`` times their precision to that of the prior.
+    The need is interpolated by ``1 / needed = a + b / n``, which is exact for unrelated
+    rows: ``n`` evaluations of one row add ``n`` times their precision to that of the
+    prior.
 
     Args:
         last: A number of evaluations, and how many its design says are needed; ``None``

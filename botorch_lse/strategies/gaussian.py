@@ -1019,12 +1019,12 @@ class GaussianAlgorithm(Algorithm):
     def is_out_of_reach(self, belief: Belief, left: Tensor) -> bool:
         r"""Whether no measurement of the rows left can decide anything more.
 
-        Were their values known exactly, the variance ``v`` of an item would become
-        ``w``, and its mean would move by at most ``r = sqrt(beta (v - w))``, if its
-        intervals hold. A new interval of half width ``sqrt(beta w)`` around any mean
-        within ``r`` decides no more than one of ``sqrt(beta w) - r`` around the present
-        mean: nothing is out of reach that this one decides. So it is under the present
-        model and width; a width that grows decides less.
+        If the usable rows' values were known exactly, the variance ``v`` of an item
+        would become ``w``, and its mean would move by at most ``r = sqrt(beta (v -
+        w))``, if its intervals hold. A new interval of half width ``sqrt(beta w)``
+        around any mean within ``r`` decides no more than one of ``sqrt(beta w) - r``
+        around the present mean: nothing is out of reach that this one decides. This
+        holds under the present model and width; a width that grows decides less.
         """
         usable = self.open_rows(belief) & (left > 0)
         if bool(usable.all()) and self.items is self.pool:
@@ -1170,7 +1170,6 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""The goal's own judge of a row's values, if it has one."""
         if self.items is not self.pool:
             return None
         return self.goal.judge()
@@ -1220,7 +1219,7 @@ class GaussianAlgorithm(Algorithm):
     def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values that were told, units of ``y`` squared.
 
-        Of measurements that count as exact 0.
+        Exact measurements have the variance 0.
         """
         found = [
             torch.where(noise <= posterior.least_noise, 0.0, noise)

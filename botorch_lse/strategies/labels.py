@@ -148,7 +148,7 @@ class Labels(Algorithm):
         )
 
     def forecast(self, belief: None, told: int) -> Forecast:
-        r"""No forecast: the audit says what it takes."""
+        r"""An empty forecast: the audit says what it takes."""
         return Forecast(0, "The labels are given.")
 
 

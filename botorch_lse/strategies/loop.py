@@ -184,8 +184,9 @@ class Strategy(ABC):
     def room(self, state: State, pending: Any = None) -> int:
         r"""The number of measurements that may be asked for beside those that are out.
 
-        No more than ``MOST_AT_ONCE``, since this is for engines, which ask for as many
-        as they have workers, or for all there are. ``ask`` itself has no such limit.
+        The number is at most ``MOST_AT_ONCE``, since this is for engines, which ask for
+        as many as they have workers, or for all there are. ``ask`` itself has no such
+        limit.
 
         Args:
             state: Where the run stands.
@@ -206,8 +207,8 @@ class Strategy(ABC):
     def missing(self, state: State, pending: Any = None) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned.
 
-        No more than the budget allows: what came since the round was planned, and was
-        not asked for, takes of it too.
+        They are at most as many as the budget allows, which measurements that came
+        unasked since the round was planned use up too.
 
         Args:
             state: Where the run stands.
@@ -482,7 +483,8 @@ class Strategy(ABC):
     def _n_looks(self, state: State, told: Observations) -> int:
         r"""The number of looks at the intervals that unlabelled values count as.
 
-        They are told in one call, though no batch may have asked for them together.
+        The values are told in one call, though no batch may have asked for them
+        together.
         """
         n = looks_of_all(state, told)
         if told.round is not None or n < 2 or state.is_done or state.plan is not None:
@@ -713,7 +715,7 @@ class Strategy(ABC):
 
     @property
     def directions(self) -> tuple[bool, ...] | None:
-        r"""For a Pareto set, whether more is better in each output; else ``None``.
+        r"""The directions of a Pareto set (whether more is better), else ``None``.
 
         A strategy with directions has ``estimate(state)``: the outputs of every row.
         """
@@ -732,7 +734,8 @@ class Strategy(ABC):
     def with_history(self, history: History) -> Strategy:
         r"""This strategy with measurements that were made before the run.
 
-        They may be at any points. What the strategy has of them already stays.
+        The measurements may be at any points. The history that the strategy has already
+        stays.
 
         Args:
             history: The measurements.
@@ -944,7 +947,7 @@ class Unasked:
 def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
     r"""Refuse measurements that were told before.
 
-    That happens when a sheet is filled in further and told again as a whole.
+    Values are told twice when a sheet is filled in further and told again as a whole.
 
     Args:
         state: The state before.

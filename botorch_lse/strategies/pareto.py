@@ -48,9 +48,9 @@ class GPParetoStrategy(Strategy):
             one of these per output.
         batch_size: Measurements per round; ``None``: as many as the call says, or one.
         noise_std: The known noise standard deviation, or one per output, units of
-            ``y``; per-row noise, the same in all outputs, stands in ``pool.noise_var``.
-            Neither: the model's own, or learned. 0 is an exact measurement: a row
-            measured so in all outputs is not measured again.
+            ``y``; noise by row, the same in all outputs, belongs in ``pool.noise_var``.
+            Without either the noise is the model's own, or fitted. With 0 measurements
+            are exact: a row that has all outputs is not measured again.
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, its union bound taken over
             all outputs; a number or a schedule is a heuristic width that ignores

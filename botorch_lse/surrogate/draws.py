@@ -103,9 +103,9 @@ def joint_draws(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     r"""Joint draws of the function at some rows, block by block of rows.
 
-    Of up to ``MOST_EXACT`` rows they are exact. Of more, the covariance is that of the
-    first 256 columns of a Cholesky factor with pivots; what these leave of each row's
-    variance, a small part where the function is smooth, is drawn for itself.
+    Draws of up to ``MOST_EXACT`` rows are exact. For more rows the covariance is that
+    of the first 256 columns of a Cholesky factor with pivots; the remainder of each
+    row's variance, a small part where the function is smooth, is drawn independently.
 
     Args:
         posterior: On the pool.
@@ -164,7 +164,7 @@ def content_draws(
 ) -> Tensor:
     r"""``n`` posterior draws of the content; decided items keep their sides.
 
-    What is counted are the items of the last class.
+    The items of the last class are counted.
 
     Where more than ``MOST_DRAWN`` rows are in doubt, a sample of about that many stands
     for them (see ``systematic_sample``), so that time and memory hardly grow with the

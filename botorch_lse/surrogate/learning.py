@@ -58,8 +58,8 @@ other had drawn."""
 def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
     r"""A context that seeds torch's random numbers and restores them at its end.
 
-    Those of the CPU, and of a GPU that is computed on. Only one thread at a time is
-    inside; others wait.
+    The random numbers are those of the CPU, and of a GPU that is computed on. Only one
+    thread at a time is inside; others wait.
     """
     used = [device] if device.type == "cuda" else []
     with _RANDOM_LOCK, torch.random.fork_rng(devices=used):

@@ -147,7 +147,7 @@ class GaussianProcesses:
     def _told_before(self) -> tuple[int, int]:
         r"""The numbers of history's points that inform about the pool, and of repeats.
 
-        What a repeated value says of the noise does not depend on where it is.
+        A repeated value tells about the noise wherever it is.
         """
         first = self.outputs[0]  # all outputs were measured at the same points
         if first.history is None:
@@ -167,8 +167,8 @@ class GaussianProcesses:
     def n_repeats(self) -> int:
         r"""The number of measurements in the initial design that estimate the noise.
 
-        None where it is known, a row must not be measured twice, or the design is the
-        user's. What history has of them is not measured again.
+        It is 0 where the noise is known, a row must not be measured twice, or the
+        design is the user's. Repeats in the history are not measured again.
         """
         is_known = all(output.expects_noise for output in self.outputs)
         is_given = self.is_fixed or self.n_initial is not None
@@ -290,8 +290,8 @@ class GaussianProcesses:
     def gross(self, history: Observations) -> Tensor:
         r"""The places in the history of initial values that may be slips.
 
-        Those of the initial design, whose values nothing predicted before they came;
-        none where measurements are exact, as those of a program are.
+        The initial design's values are examined, since nothing predicted them before
+        they came; none where measurements are exact, as those of a program are.
 
         Args:
             history: All observations, labelled by round.
@@ -356,7 +356,7 @@ class GaussianProcesses:
     def with_locations(self, fits: Fits, new: Observations) -> Fits:
         r"""The unfitted processes, knowing which rows were measured but no values.
 
-        That suffices to choose further rows far from them.
+        The locations suffice to choose further rows far from them.
         """
         if fits.learns_noise:
             return fits
@@ -371,7 +371,7 @@ class GaussianProcesses:
     def restarts(self, fits: Fits) -> bool:
         r"""Whether the posteriors are computed from a prior again after this round.
 
-        That is after the first data, and after each fit.
+        A restart comes after the first data, and after each fit.
         """
         if not fits.is_informed:
             return True

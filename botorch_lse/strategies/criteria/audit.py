@@ -372,7 +372,6 @@ class Audit(Criterion):
     def _means_of(
         self, note: AuditNote, total: Tensor, variance: Tensor, counts: Tensor
     ) -> Values:
-        r"""The means of sums, with what is known of their noise."""
         times = counts.clamp_min(1).unsqueeze(-1)
         std = (variance / times).sqrt()
         if note.noise_std is not None:
@@ -453,7 +452,7 @@ class Audit(Criterion):
     def _share(self, claim: Claim) -> float:
         r"""The share of wrong rows that is tested.
 
-        No more than half of the rows claimed above plus those above that were missed
+        At most half of the rows claimed above, plus the rows above that were missed,
         can then be missed.
         """
         if not claim.judge.by_itself:

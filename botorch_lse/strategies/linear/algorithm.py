@@ -769,7 +769,6 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def _own_judge(self) -> Judge | None:
-        r"""The goal's own judge of a row's values, if it has one."""
         return self.goal.judge() if self.items is self.pool else None
 
     @property
@@ -791,7 +790,7 @@ class LinearAlgorithm(Algorithm):
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared.
 
-        Of ``m`` outputs ``n x m``.
+        With ``m`` outputs the shape is ``n x m``.
         """
         each = 1 if new.counts is None else new.counts
         own = belief.noise_var[new.indices] / each

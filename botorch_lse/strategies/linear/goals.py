@@ -159,8 +159,8 @@ class InRegion(LinearGoal):
     def questions(self, belief: LinearBelief) -> Questions:
         r"""The features of the undecided items, and how far they are from changing.
 
-        That is how far all outputs may move, in units of their noise, until the answer
-        is another one.
+        The distance is how far all outputs may move, in units of their noise, until the
+        answer changes.
         """
         rows = belief.open
         mean = [own[rows] for own in self._columns(belief.mean)]
@@ -260,7 +260,7 @@ def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, 
 def chances_of_being_best(belief: LinearBelief) -> Tensor:
     r"""``T`` probabilities of being better than the best other item, roughly.
 
-    As if errors were Gaussian. Excluded items have 0; before the data determine every
+    Errors are taken as Gaussian. Excluded items have 0; before the data determine every
     direction all have one half.
     """
     left, chances = belief.left, torch.zeros_like(belief.mean[:, 0])

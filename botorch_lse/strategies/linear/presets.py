@@ -78,20 +78,20 @@ def one_level(value: Any) -> None:
 class LinearStrategy(Strategy):
     r"""A strategy on linear features: designed batches and widths valid at all times.
 
-    Works on ``pool.features``, or ``pool.X`` without. Each batch is the optimal
-    addition to what is known; intervals hold at all times together, so they are
+    The features are ``pool.features``, else ``pool.X``. Each batch is the optimal
+    addition to the data so far; intervals hold at all times together, so they are
     intersected, decisions are final, and batches may have any size. Replicates may be
     given as means, ``Observations(indices, means, counts=...)``. ``yvar`` is not used:
     the noise is what the constructor says.
 
     Args:
         noise_std: A bound of the noise's sub-Gaussian scale (for Gaussian noise its
-            standard deviation), of a region of several outputs one for each; default
+            standard deviation), one for each output of a region; default
             the roots of ``pool.noise_var``.
         delta: The failure probability.
         epsilon: The accuracy, units of ``y``.
-        design: ``"uniform"`` treats all that is undecided alike; ``"gaps"`` weights it
-            by its estimated gaps, floored by their standard errors.
+        design: ``"uniform"`` treats all undecided items alike; ``"gaps"`` weights them
+            by their estimated gaps, floored by their standard errors.
         batch_size: Measurements per round; ``None``: a tenth of the data so far, at
             least two per dimension of the features.
         max_observations: The largest number of measurements.
