@@ -993,9 +993,9 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         r"""Variances near a level.
 
         Args:
-            model, targets, threshold, cost, noise_var, X_pending, posterior_transform,
-                beta, epsilon: See ``LevelTargetAcquisitionFunction``, as for the other
-                errors.
+            model, targets, threshold, cost, noise_var, X_pending: See
+                ``LevelTargetAcquisitionFunction``, as for the other errors.
+            posterior_transform, beta, epsilon: Likewise.
             tau: How far around the level values matter, units of ``y``.
 
         Raises:
