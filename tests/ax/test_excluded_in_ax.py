@@ -292,15 +292,19 @@ def play(client, strategy):
             complete(client, strategy, trial, parameters)
 
 
-def audited():
-    r"""An asynchronous run that has come to the rows of its audit."""
-    strategy = Strategy(
+def with_audit():
+    return Strategy(
         grid_pool(),
         Above(0.5, epsilon=0.5),
         model=GaussianProcess(kernel(), noise_std=1e-3),
         beta=4.0,
         audit=(0.3, 0.2),
     )
+
+
+def audited():
+    r"""An asynchronous run that has come to the rows of its audit."""
+    strategy = with_audit()
     client = client_for(strategy)
     client.set_generation_strategy(
         level_set_generation_strategy(
@@ -400,3 +404,22 @@ def test_what_cannot_be_excluded_is_refused():
     with pytest.raises(UnsupportedError, match="needs every row"):
         exclude_rows(client, [0])
     assert node_of(client).ledger(client._experiment).excluded == ()
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_more_at_once_than_an_audit_has_left_are_those_that_there_are(
+    asynchronous: bool,
+) -> None:
+    strategy = with_audit()
+    client = client_for(strategy)
+    client.set_generation_strategy(
+        level_set_generation_strategy(strategy, seed=3, asynchronous=asynchronous)
+    )
+    sizes = []
+    while not state_of(client).is_done:
+        trials = client.get_next_trials(20)
+        sizes.append(len(trials))
+        for trial, parameters in trials.items():
+            tell(client, strategy, trial, parameters)
+    assert 1 <= min(sizes) < 20  # of the audit less was left
+    assert state_of(client).stop_reason == "audited"
