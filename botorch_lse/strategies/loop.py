@@ -517,7 +517,7 @@ class Strategy(ABC):
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
-        n = looks(rest, state.last_label)
+        n = looks(rest, state.next_label)
         if group.round is None:
             n = looks_in_one_call(len(rest), len(self.planned(state)))
         deferred = state.deferred
@@ -883,6 +883,13 @@ def looks(group: Observations, last: int) -> int:
     if group.round is None or len(group) == 0:
         return 1
     return max(1, min(int(group.round[0]) - last, len(group)))
+
+
+def _label(round: int, group: Observations) -> int:
+    r"""The label that a waiting group gets if it is told at a round: see ``looks``."""
+    assert group.round is not None  # how many looks it is
+    n = int(group.round[0])
+    return round + (n if n > 1 else 0)
 
 
 def looks_in_one_call(n: int, size: int) -> int:
@@ -1303,18 +1310,19 @@ class State:
     @property
     def waiting(self) -> Observations:
         r"""Observations that belong to no complete round yet, labelled by round."""
-        found, label = self.told, self.round
+        found, label = self.told, self.round + 1
         for group in self.deferred:
-            assert group.round is not None  # how many looks it is
-            label += int(group.round[0])
-            found = found.append(group.at_round(label))
+            label = _label(label, group)
+            found, label = found.append(group.at_round(label)), label + 1
         return found
 
     @property
-    def last_label(self) -> int:
-        r"""The label of the values told last while the round is open."""
-        rounds = self.waiting.round
-        return self.round if rounds is None else max([self.round, *rounds.tolist()])
+    def next_label(self) -> int:
+        r"""The round after the open one and all that waits for its end."""
+        label = self.round + 1
+        for group in self.deferred:
+            label = _label(label, group) + 1
+        return label
 
     @property
     def n_used(self) -> int:

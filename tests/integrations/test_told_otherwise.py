@@ -24,6 +24,7 @@ from botorch_lse.strategies import (
     GaussianProcess,
     OptimalDesign,
     State,
+    StraddleStrategy,
     Strategy,
 )
 from tests.ax.worlds import state_of
@@ -207,3 +208,24 @@ def test_a_mean_of_replicates_is_one_value() -> None:
     strategy = build(None)
     mean = Observations([3], [0.5], counts=[5])
     assert strategy.tell(strategy.init(), mean).belief.n_intervals == 2
+
+
+def test_a_round_that_the_budget_ends_is_replayed_as_it_was() -> None:
+    pool = Pool(torch.linspace(0, 1, 41).double().unsqueeze(-1))
+    strategy = StraddleStrategy(
+        pool, threshold=0.3, noise_std=0.1, batch_size=7, max_observations=30
+    )
+    state = strategy.init()
+    for n in (7, 3):
+        rows = strategy.ask(state).order[:n]
+        state = strategy.tell(state, Observations(rows, torch.zeros(n)))
+    missing = strategy.missing(state)[:3]
+    # With these the budget is used up, so that the last row of the round is not asked.
+    others = torch.arange(17)
+    rows = torch.cat((missing, others))
+    state = strategy.tell(state, Observations(rows, torch.ones(20)))
+    assert state.n_used == 30  # and it is done
+    again = strategy.replay(state.observations)
+    assert again.round == state.round > 3
+    assert torch.equal(again.observations.round, state.observations.round)
+    assert torch.equal(again.classification.upper, state.classification.upper)
