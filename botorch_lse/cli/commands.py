@@ -228,7 +228,7 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def _end_of(outcome: Outcome) -> str:
-    r"""The reason why a simulated run ended; its limit is none of the settings."""
+    r"""Why a simulated run ended, in words, but for its limit: no setting gave it."""
     if outcome.reason == BUDGET:
         return "It ended before all was decided."
     return ENDS.get(outcome.reason, "")

@@ -307,7 +307,7 @@ class Run:
 
 
 def _read_fits(path: Path) -> Any:
-    r"""The content of a file of fits; empty if there is none or none to read."""
+    r"""The content of a file of fits; empty if it is missing or cannot be read."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):

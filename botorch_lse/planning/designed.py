@@ -726,7 +726,7 @@ def exchange_pairs(start: JointBatchPosterior, allowed: Tensor) -> JointBatchPos
 def _best_swap(
     batch: JointBatchPosterior, allowed: Tensor
 ) -> JointBatchPosterior | None:
-    r"""The batch after the best of the promising swaps; ``None`` if there is none."""
+    r"""The batch after the best promising swap, or ``None`` without such a swap."""
     added, removed = _promising(batch, allowed)
     if added.numel() == 0:
         return None

@@ -157,7 +157,7 @@ class Algorithm(ABC):
 
     @property
     def audit_accuracy(self) -> float | None:
-        r"""Up to which distance from the level a side may be wrong.
+        r"""The distance from the level within which a side may be wrong.
 
         ``None`` where no value of one row says whether its side is right.
         """

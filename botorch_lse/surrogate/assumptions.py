@@ -119,7 +119,7 @@ def off_their_values(L: Tensor, a: Tensor, y: Tensor, noise_var: Tensor) -> Tens
 
 
 def are_many(is_off: Tensor) -> bool:
-    r"""Whether so many values are off that the model is wrong, and not a value."""
+    r"""Whether enough values are off to doubt the model rather than the values."""
     return int(is_off.sum()) > max(1.0, FEW * len(is_off))
 
 
