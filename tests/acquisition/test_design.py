@@ -193,7 +193,6 @@ def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budg
 
 @pytest.mark.some(1)
 @every
-@pytest.mark.filterwarnings("ignore:Optimization failed")
 def test_works_in_optimize_acqf_with_a_joint_batch(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)
     box = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)

@@ -195,7 +195,6 @@ def test_a_replicate_is_a_second_observation():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Optimization failed")
 def test_works_in_optimize_acqf():
     acqf = qGEGE(both()[0], TARGETS, output_weights=(1.0, 0.002))
     box = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)

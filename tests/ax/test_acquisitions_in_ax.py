@@ -28,10 +28,6 @@ from botorch_lse.ax.acquisitions import register_acquisition
 from botorch_lse.strategies import LSEStrategy
 from tests.registry import ONE_POINT
 
-# Straddle has a kink at the level, where a line search may end early; BoTorch then
-# starts again from other points.
-pytestmark = pytest.mark.filterwarnings("ignore:Optimization failed")
-
 N_SOBOL = 5
 UNIT = [
     RangeParameterConfig(name=name, bounds=(0.0, 2.0), parameter_type="float")

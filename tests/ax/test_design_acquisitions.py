@@ -26,7 +26,6 @@ def louder_to_the_east(X):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.parametrize("case", [c for c in DESIGNED if not c.has_several_outputs])
 def test_concurrent_trials_lower_the_worst_variance(case):
     noise_var = louder_to_the_east if case.cls is qHRAGE else 1.0
@@ -44,7 +43,6 @@ def test_concurrent_trials_lower_the_worst_variance(case):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Optimization failed")
 @pytest.mark.filterwarnings("ignore::UserWarning:ax.generators.torch.botorch_moo_utils")
 @pytest.mark.parametrize(
     "objective", [pytest.param("y, -z", marks=pytest.mark.slow), "y"]

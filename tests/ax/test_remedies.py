@@ -13,7 +13,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*out-of-design"),  # Ax says so, and goes on
     pytest.mark.filterwarnings("ignore:TypeDecorator"),
     pytest.mark.filterwarnings("ignore:Encountered exception:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:Optimization failed"),
 ]
 
 DAMAGED = "the file is damaged or was edited: nothing can be done with it"
