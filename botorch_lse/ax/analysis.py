@@ -191,7 +191,7 @@ def stated_level(strategy: Any) -> float | None:
     r"""The level of a strategy, stated by its goal or by the strategy itself."""
     goal = getattr(strategy, "goal", None)
     if isinstance(goal, Goal):
-        return goal.stated_level
+        return goal.facts.level
     return getattr(strategy, "threshold", None)
 
 

@@ -6,14 +6,14 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from botorch_lse._numerals import written
 from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
-from botorch_lse.functional.cells import UNKNOWN, Cells
+from botorch_lse.functional.cells import UNKNOWN
+from botorch_lse.functional.value_region import ValueRegion
 
 BY_SIDES = (
     "Expected noise that is stated, or one learnt standard deviation and rows that may "
@@ -181,35 +181,6 @@ class LevelJudge(Judge):
         return f", the level being {self.level:.9g} as estimated before the audit"
 
 
-class Classes(Protocol):
-    r"""The interface that a judge asks of a region, see ``goals.Region``."""
-
-    @property
-    def n_outputs(self) -> int:
-        r"""The number of outputs that the region compares with levels."""
-
-    @property
-    def n_classes(self) -> int:
-        r"""The number of answers there are for a row."""
-
-    @property
-    def accuracies(self) -> Sequence[float]:
-        r"""The accuracy of each output, in its units."""
-
-    @property
-    def cells(self) -> Cells:
-        r"""The classes of all combinations of sides."""
-
-    def class_between(
-        self,
-        lower: Sequence[Tensor],
-        upper: Sequence[Tensor],
-        ties: Sequence[bool] | None = None,
-        accuracies: Sequence[float] | None = None,
-    ) -> Tensor:
-        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``."""
-
-
 @dataclass(frozen=True, eq=False)
 class RegionJudge(Judge):
     r"""A judge that asks a region about the values, give or take their noise.
@@ -226,11 +197,11 @@ class RegionJudge(Judge):
     probability of a mistake.
 
     Args:
-        region: The region.
+        region: The region of values.
         accuracies: For each output its accuracy; default the region's.
     """
 
-    region: Classes
+    region: ValueRegion
     accuracies: Sequence[float] | None = None
 
     def strict(self) -> RegionJudge:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from botorch_lse._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from botorch_lse.goals.base import Comparison, Goal, Intervals, Targets
+    from botorch_lse.functional.value_region import Comparison, ValueRegion
+    from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets
     from botorch_lse.goals.extremes import (
         Maximiser,
         MaximiserByPairs,
@@ -28,11 +29,14 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "Comparison Goal Targets Intervals",
+            "base": "Goal GoalFacts Intervals Targets",
             "extremes": "Maximiser MaximiserByPairs ShareOfMax ShareOfMaxByPairs",
             "pareto": "ParetoByDifferences ParetoEstimate ParetoSet",
             "regions": "Above And Below Between Levels Not Or Region",
         },
+        dict.fromkeys(
+            ("Comparison", "ValueRegion"), "botorch_lse.functional.value_region"
+        ),
     )
 
 __all__ = [
@@ -42,6 +46,7 @@ __all__ = [
     "Between",
     "Comparison",
     "Goal",
+    "GoalFacts",
     "Intervals",
     "Levels",
     "Maximiser",
@@ -55,4 +60,5 @@ __all__ = [
     "ShareOfMax",
     "ShareOfMaxByPairs",
     "Targets",
+    "ValueRegion",
 ]

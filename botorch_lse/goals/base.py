@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -12,16 +12,17 @@ from torch import Tensor
 
 from botorch_lse._numerals import written
 from botorch_lse.confidence.classify import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
     Sides,
-    explicit_sides,
-    from_sides,
     with_contradictions,
 )
 from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.classification import Classification
-from botorch_lse.functional.cells import Cells
-from botorch_lse.functional.scores import TINY
+from botorch_lse.functional.cells import UNKNOWN
+from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import PoolPosterior
 
@@ -50,6 +51,21 @@ class Intervals:
         return self.all_regions[0]
 
     @property
+    def mean(self) -> list[Tensor]:
+        r"""For each output the ``T`` means of the items."""
+        return [own.mean for own in self.all_regions]
+
+    @property
+    def lower(self) -> list[Tensor]:
+        r"""For each output the ``T`` lower ends of the items."""
+        return [own.lower for own in self.all_regions]
+
+    @property
+    def upper(self) -> list[Tensor]:
+        r"""For each output the ``T`` upper ends of the items."""
+        return [own.upper for own in self.all_regions]
+
+    @property
     def posterior(self) -> PoolPosterior:
         r"""The posterior of the first output, the only one of most goals."""
         return self.posteriors[0]
@@ -72,27 +88,64 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    r"""A comparison of one output with one level, in each row.
+class ClassSides(Sides):
+    r"""The sides of a goal with more than two classes.
 
     Args:
-        output: The number of the output.
-        level: The level, or ``N`` levels, units of the output.
-        matters: ``N`` bools: whether the side of a row still hangs on this comparison;
-            ``None``: as far as the row is open at all.
+        classes: ``N`` classes, -1 where it is not known. For the other arguments see
+            ``Sides``.
     """
 
-    output: int
-    level: float | Tensor
-    matters: Tensor | None = None
+    classes: Tensor = field(kw_only=True)
 
-    def level_at(self, rows: Tensor) -> float | Tensor:
-        r"""The level, or the levels of some rows."""
-        return self.level[rows] if isinstance(self.level, Tensor) else self.level
+    def reopened(self, rows: Tensor) -> ClassSides:
+        r"""The sides with ``rows`` (``N`` bools) undecided again."""
+        found = super().reopened(rows)
+        assert isinstance(found, ClassSides)  # as it was
+        return replace(found, classes=self.classes.masked_fill(rows, UNKNOWN))
+
+
+@dataclass(frozen=True)
+class GoalFacts:
+    r"""What is known of a goal before any data.
+
+    Args:
+        promise: The claim of the guarantee: a clause after "With probability 0.95".
+        tolerance: How far an interval may reach over the level and still decide, units
+            of ``y``; of several outputs the largest.
+        n_outputs: The number of values a measurement must give for this goal.
+        names: The names of the outputs where the goal knows them, else empty.
+        directions: The directions of a Pareto set (whether more is better).
+        n_comparisons: The number of (output, level) pairs a side depends on; 0 without
+            a level.
+        has_one_level: Whether one number for all rows tells on which side a value is.
+        level: This number, where it is known before any data.
+        seeks_best: Whether "above" is the best row, or the best ones, so that a value
+            has no side by itself.
+    """
+
+    promise: str
+    tolerance: float = 0.0
+    n_outputs: int = 1
+    names: tuple[str, ...] = ()
+    directions: tuple[bool, ...] | None = None
+    n_comparisons: int = 1
+    has_one_level: bool = True
+    level: float | None = None
+    seeks_best: bool = False
+
+
+def all_are_right(epsilon: float) -> str:
+    r"""The promise of a goal that decides rows up to an accuracy."""
+    up_to = f" up to epsilon = {written(epsilon)}" if epsilon > 0 else ""
+    return f"all decided rows are right{up_to}"
 
 
 class Goal(ABC):
     r"""A question about the items, and how intervals decide it.
+
+    A goal that compares outputs with levels is one method, ``region``; one that
+    compares items with each other overrides ``update`` and what belongs to it.
 
     The ``epsilon`` of each goal is the accuracy up to which its answer must be right,
     in the units of ``y``.
@@ -100,86 +153,27 @@ class Goal(ABC):
 
     epsilon: float
 
-    theorem: ClassVar[str]
+    theorem: ClassVar[str] = "Theorem 1"
     """The union bound of the widths, as ``guarantee`` names it."""
     by_pairs: ClassVar[bool] = False
     """Whether items are decided by comparing them with each other."""
-    can_anticipate: ClassVar[bool] = False
-    """Whether ``stays`` says what would stay undecided after a measurement."""
-
-    @property
-    def directions(self) -> tuple[bool, ...] | None:
-        r"""The directions of a Pareto set (whether more is better), else ``None``."""
-        return None
-
-    @property
-    def n_outputs(self) -> int:
-        r"""The number of values a measurement must give for this goal."""
-        return 1 if self.directions is None else len(self.directions)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        r"""The names of the outputs where the goal knows them, else empty."""
-        return ()
-
-    @property
-    def n_comparisons(self) -> int:
-        r"""The number of (output, level) pairs a side depends on; 0 without a level."""
-        return 1 if self.directions is None else 0
-
-    @property
-    def has_one_level(self) -> bool:
-        r"""Whether a single number tells on which side a row's value is."""
-        return self.directions is None
-
-    @property
-    def is_alike_in_all_rows(self) -> bool:
-        r"""Whether a value has the same side in each row (no level depends on it)."""
-        return True
-
-    def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
-        r"""Complain if the goal is about another number of items."""
-
     without_pairs: ClassVar[str] = ""
     """What answers the same without pairs of items, where the goal keeps pairs."""
 
-    def bytes_for(self, n_items: int) -> int:
-        r"""The bytes that the goal needs for pairs of items; 0 if it stores none."""
-        return 0
-
     @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
-        up_to = f" up to epsilon = {written(self.epsilon)}" if self.epsilon > 0 else ""
-        return f"all decided rows are right{up_to}"
-
-    def start(self, n_items: int) -> Sides:
-        r"""The sides before any interval: every item is undecided."""
-        return Sides.start(n_items)
-
-    def before_data(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides before any data where the prior must not decide anything.
-
-        A goal may fill in estimates by the prior here.
-        """
-        return sides
+    def facts(self) -> GoalFacts:
+        r"""The facts: by default one level of one output, not known beforehand."""
+        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
 
     @abstractmethod
-    def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides after one more interval.
+    def region(self, mean: Sequence[Tensor]) -> ValueRegion | None:
+        r"""The question at given means: what it would be if they were the truth.
+
+        ``None`` where no level decides, as for a Pareto set.
 
         Args:
-            sides: The sides before.
-            seen: The belief after the interval.
+            mean: For each output the means of all rows.
         """
-
-    def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
-        r"""The sides with ``contradicted`` items (``T`` bools) undecided again."""
-        return sides.reopened(contradicted)
-
-    def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own region."""
-        return torch.zeros_like(sides.candidates)
 
     def question(self, names: Sequence[str]) -> str:
         r"""The question in words for a title; empty where the goal has none.
@@ -189,133 +183,65 @@ class Goal(ABC):
         """
         return ""
 
-    @property
-    def stated_level(self) -> float | None:
-        r"""The level, if it is known before any data; else ``None``."""
+    def check(self, n_items: int) -> None:  # noqa: B027  (a hook)
+        r"""Complain if the goal is about another number of items."""
+
+    def bytes_for(self, n_items: int) -> int:
+        r"""The bytes that the goal needs for pairs of items; 0 if it stores none."""
+        return 0
+
+    def n_claims(self, n_items: int) -> int:
+        r"""The number of intervals that must hold together in each round."""
+        return n_items
+
+    def judge(self) -> Judge | None:
+        r"""The judge of measured values; ``None`` for one level."""
         return None
 
-    def level(self, mean: Tensor) -> float:
-        r"""The level that probabilities refer to, units of ``y``."""
-        raise NotImplementedError  # of several outputs, which rules know
+    # --- deciding ---------------------------------------------------------------------
 
-    def level_of(self, values: Tensor) -> float | None:
-        r"""The level to compare measured values with; ``None`` without one.
+    def start(self, n_items: int) -> Sides:
+        r"""The sides before any interval: every item is undecided."""
+        return Sides.start(n_items)
 
-        Args:
-            values: The mean of each measured row, units of ``y``.
-        """
-        return None
-
-    def comparisons(self, seen: Intervals) -> tuple[Comparison, ...]:
-        r"""The outputs and levels that decide sides; empty without a level.
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
+        r"""The sides after one more interval: undecided items are judged by it.
 
         Args:
-            seen: The belief about the items.
+            sides: The sides before.
+            seen: The belief after the interval.
         """
-        if self.directions is not None:
-            return ()
-        return (Comparison(0, self.level(seen.posterior.mean)),)
+        region = self._region_of(seen)
+        now = region.cells.agreed(region.allowed(seen.lower, seen.upper))
+        is_open = sides.side == UNDECIDED
+        side = torch.where(is_open, region.codes(now), sides.side)
+        found = replace(sides, side=side, candidates=side == UNDECIDED)
+        if isinstance(found, ClassSides):
+            classes = torch.where(is_open, now, found.classes)
+            found = replace(found, classes=classes)
+        return found
 
-    def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
-        r"""The probability that each row is not on the side of its mean.
+    def reopened(self, sides: Sides, contradicted: Tensor) -> Sides:
+        r"""The sides with ``contradicted`` items (``T`` bools) undecided again."""
+        return sides.reopened(contradicted)
 
-        Args:
-            posteriors: Of each output.
-            rows: ``T`` rows of the posteriors.
-        """
-        posterior = posteriors[0]
-        distance = (posterior.mean[rows] - self.level(posterior.mean)).abs()
-        # An item that is known exactly is on the right side, on the level too.
-        sigma = posterior.sigma[rows].clamp_min(TINY)
-        return torch.special.ndtr(-distance / sigma)
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
+        r"""``T`` bools: whether an item's side disagrees with its own intervals."""
+        region = self._region_of(seen)
+        ends = seen.lower, seen.upper
+        now = region.cells.agreed(region.allowed(*ends, strictly=False))
+        if isinstance(sides, ClassSides):
+            differs = now != sides.classes
+        else:
+            differs = region.codes(now) != sides.side
+        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
 
-    def cells_at(self, rows: Tensor) -> Cells:
-        r"""The answer in each cell of a region's levels, at some rows."""
-        raise NotImplementedError  # where comparisons have one level
+    def _region_of(self, seen: Intervals) -> ValueRegion:
+        region = self.region(seen.mean)
+        assert region is not None  # a goal without levels decides by itself
+        return region
 
-    def found_sides(
-        self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
-    ) -> Tensor | None:
-        r"""The sides that measured values show by themselves, without any model.
-
-        Args:
-            rows: ``n`` measured rows.
-            means: For each output ``n`` means of their values.
-            errors: For each output how far these may be off.
-
-        Returns:
-            ``n`` codes; ``None`` where values have no sides.
-        """
-        level = self.level_of(means[0])
-        if level is None:
-            return None
-        return explicit_sides(means[0] - errors[0], means[0] + errors[0], level, 0.0)
-
-    def levels_near(self, output: int, values: Tensor) -> list[float]:
-        r"""The levels of an output that a fitted model must hold plausible.
-
-        Args:
-            output: The number of the output.
-            values: The mean of each measured row.
-        """
-        level = self.level_of(values)
-        return [] if level is None else [level]
-
-    def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""``T`` bools: whether an interval of an output excludes one of its levels.
-
-        Args:
-            output: The number of the output.
-            lower: ``T`` lower ends.
-            upper: ``T`` upper ends.
-        """
-        level = self.stated_level
-        if level is None:
-            return torch.zeros_like(lower, dtype=torch.bool)
-        return (lower >= level) | (upper <= level)
-
-    def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
-        r"""``T`` bools: items that would be open if some intervals said nothing.
-
-        Args:
-            seen: The belief about the items.
-            unsure: For each output ``T`` bools: the intervals that count as endless.
-        """
-        return unsure[0]
-
-    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer as a ``Classification``.
-
-        Args:
-            sides: The side of each item.
-            seen: The belief about the items.
-            claim: The sentence about the confidence.
-        """
-        own = seen.regions
-        claim = with_contradictions(claim, own.contradicted)
-        within = self.within(sides, seen)
-        return from_sides(sides.side, own, self.level(own.mean), claim, within)
-
-    def within(self, sides: Sides, seen: Intervals) -> Tensor | None:
-        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
-        return None
-
-    @property
-    def tolerance(self) -> float:
-        r"""The distance that an interval may reach over the level and still decide."""
-        return self.epsilon
-
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""``T`` signed distances of the means from a change of side.
-
-        An item is decided once the half width of its interval is at most this distance
-        plus ``tolerance``.
-
-        Args:
-            mean: ``T`` means.
-            points: A number for each item, the same for equal points.
-        """
-        raise NotImplementedError  # of several outputs, which forecasts know
+    # --- what a design is to predict --------------------------------------------------
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""The items in question, as targets of a designed batch.
@@ -326,6 +252,20 @@ class Goal(ABC):
         """
         return Targets(rows[sides.candidates])
 
+    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+        r"""``T`` signed distances of the means from a change of side.
+
+        An item is decided once the half width of its interval is at most this distance
+        plus ``facts.tolerance``.
+
+        Args:
+            mean: ``T`` means of the one output.
+            points: A number for each item, the same for equal points.
+        """
+        region = self.region([mean])
+        assert region is not None  # as above
+        return region.distances(mean)
+
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The ``targets``, weighted by one over the squared expected gaps."""
         targets = self.targets(sides, seen.rows)
@@ -334,27 +274,34 @@ class Goal(ABC):
         gaps = squared_gaps(distances, variance, self.epsilon)
         return replace(targets, weights=1 / gaps)
 
-    def n_claims(self, n_items: int) -> int:
-        r"""The number of intervals that must hold together in each round."""
-        return n_items
+    # --- the answer -------------------------------------------------------------------
 
-    def judge(self) -> Judge | None:
-        r"""The judge of measured values; ``None`` for one level."""
-        return None
-
-    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""``C x T`` bools: items that would stay undecided after a measurement.
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
+        r"""The answer as a ``Classification``, about one output.
 
         Args:
-            mean: ``T`` means, assumed to stay as they are.
-            half: ``C x T`` half widths after each of ``C`` measurements.
+            sides: The side of each item.
+            seen: The belief about the items.
+            claim: The sentence about the confidence.
         """
-        raise NotImplementedError  # `check` asks `can_anticipate` first
-
-    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""``N`` cheap scores, by which ``prefilter`` keeps only the best rows.
-
-        Source:
-            Bogunovic et al. (2016), Appendix A, for the maximiser; the others are ours.
-        """
-        raise NotImplementedError  # where no rule takes hints
+        region, own = self._region_of(seen), seen.regions
+        within = None
+        if any(region.accuracies):
+            now = region.sides_between(seen.lower, seen.upper)
+            within = (sides.side != UNDECIDED) & (now != sides.side)
+        return Classification(
+            above=sides.side == ABOVE,
+            below=sides.side == BELOW,
+            undecided=sides.side == UNDECIDED,
+            lower=own.lower,
+            upper=own.upper,
+            mean=own.mean,
+            sigma=own.sigma,
+            probability_above=region.cells.probabilities([own.mean], [own.sigma])[
+                :, -1
+            ],
+            guarantee=with_contradictions(claim, own.contradicted),
+            pool=own.pool,
+            contradicted=own.contradicted,
+            within=within,
+        )

@@ -20,7 +20,9 @@ from botorch_lse.confidence.classify import (
     may_be_on_either,
     ratio,
 )
-from botorch_lse.goals.base import Goal, Intervals, Targets
+from botorch_lse.data.classification import Classification
+from botorch_lse.functional.value_region import ValueRegion
+from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets, all_are_right
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import row_blocks
 
@@ -52,28 +54,21 @@ class _ShareOfMax(Goal):
         above = (sides.side == ABOVE) & (regions.upper < low)
         return above | ((sides.side == BELOW) & (regions.lower > high))
 
-    def within(self, sides: Sides, seen: Intervals) -> Tensor | None:
-        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
+    def region(self, mean: Sequence[Tensor]) -> ValueRegion:
+        r"""The values above ``omega`` times the largest mean."""
+        return ValueRegion.above(self.omega * float(mean[0].max()), self.epsilon)
+
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
+        r"""The answer; the level may be anywhere between its two bounds."""
+        found = super().answer(sides, seen, claim)
         if self.epsilon == 0:
-            return None
+            return found
         ends = seen.regions.lower, seen.regions.upper
-        return may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
+        within = may_be_on_either(sides.side, *ends, *level_ends(self.omega, *ends))
+        return replace(found, within=within)
 
     def question(self, names: Sequence[str]) -> str:
         return f"{names[0]} above {written(self.omega)} of its maximum"
-
-    def level(self, mean: Tensor) -> float:
-        return self.omega * float(mean.max())
-
-    def level_of(self, values: Tensor) -> float:
-        return self.omega * float(values.max())
-
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        return mean - self.level(mean)
-
-    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""The standard deviations, since the level itself is uncertain."""
-        return sigma
 
 
 @dataclass(frozen=True)
@@ -263,7 +258,14 @@ class _Maximiser(Goal):
 
     epsilon: float = 0.0
 
-    can_anticipate: ClassVar[bool] = True
+    @property
+    def facts(self) -> GoalFacts:
+        r"""The facts: two intervals are compared, which share the accuracy."""
+        return GoalFacts(all_are_right(self.epsilon), self.epsilon / 2, seeks_best=True)
+
+    def region(self, mean: Sequence[Tensor]) -> ValueRegion:
+        r"""The values above the largest mean."""
+        return ValueRegion.above(float(mean[0].max()), self.epsilon)
 
     def question(self, names: Sequence[str]) -> str:
         return f"where {names[0]} is largest"
@@ -285,13 +287,9 @@ class _Maximiser(Goal):
         others = torch.where(ruled_out, -torch.inf, regions.upper).max()
         return accepted | (ruled_out & (regions.lower > others))
 
-    def level(self, mean: Tensor) -> float:
-        return float(mean.max())
-
-    @property
-    def tolerance(self) -> float:
-        r"""Half of the accuracy, since two intervals are compared and share it."""
-        return self.epsilon / 2
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
+        r"""The answer; no row is told to be decided by the accuracy."""
+        return replace(super().answer(sides, seen, claim), within=None)
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
         r"""Half the distance of each mean from the best mean of another point."""
@@ -301,18 +299,6 @@ class _Maximiser(Goal):
             return torch.zeros_like(mean)
         rival = mean[~copies].max()
         return torch.where(copies, mean - rival, mean - mean[best]) / 2
-
-    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""The items that may still be the maximiser.
-
-        Source:
-            Bogunovic et al. (2016), Eq. (5).
-        """
-        return mean + half >= (mean - half).amax(-1, True)
-
-    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""The upper confidence bounds, large where the maximum may be."""
-        return mean + beta**0.5 * sigma
 
 
 @dataclass(frozen=True)

@@ -69,15 +69,18 @@ def side_of_all(
         mean[at], error[at] = row_means(replace(own, yvar=None), noise)
         means.append(mean)
         errors.append(CLEAR * error)
-    if before and goal.is_alike_in_all_rows:
-        rows = torch.cat((rows, torch.zeros_like(before[0][0], dtype=rows.dtype)))
-        pairs = list(zip(means, errors, before, strict=True))
-        means = [torch.cat((mean, y)) for mean, _, (y, _) in pairs]
-        errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in pairs]
-    side = goal.found_sides(rows, means, errors)
-    as_read = goal.found_sides(rows, means, [torch.zeros_like(e) for e in errors])
-    if side is None or as_read is None:
+    region = goal.region(means)
+    if region is None:
         return None
+    if before and region.is_alike_in_all_rows:
+        rows = torch.cat((rows, torch.zeros_like(before[0][0], dtype=rows.dtype)))
+        parts = list(zip(means, errors, before, strict=True))
+        means = [torch.cat((mean, y)) for mean, _, (y, _) in parts]
+        errors = [torch.cat((e, CLEAR * v.sqrt())) for _, e, (_, v) in parts]
+        region = goal.region(means) or region
+    here, pairs = region.at(rows), list(zip(means, errors, strict=True))
+    side = here.sides_between([m - e for m, e in pairs], [m + e for m, e in pairs])
+    as_read = here.sides_between(means, means)
     for name, other in (("below", ABOVE), ("above", BELOW)):
         if not bool((side == other).any()):
             return OneSided(name, int((as_read == other).sum()), len(side))

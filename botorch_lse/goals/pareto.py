@@ -23,7 +23,7 @@ from botorch_lse.confidence.judges import Judge, ParetoJudge
 from botorch_lse.data.classification import Classification, gaussian_probability_above
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.goals.base import Goal, Intervals, Targets
+from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets, all_are_right
 from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.surrogate.settings import one_each
 
@@ -362,9 +362,25 @@ class ParetoSet(Goal):
         return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
 
     @property
-    def directions(self) -> tuple[bool, ...]:
-        r"""The directions: for each output, whether more is better."""
-        return self.maximize
+    def facts(self) -> GoalFacts:
+        r"""The facts: the directions, and that no level decides."""
+        return GoalFacts(
+            promise=self._promise,
+            tolerance=float(self.tolerances.max()),
+            n_outputs=len(self.maximize),
+            directions=self.maximize,
+            n_comparisons=0,
+            has_one_level=False,
+            seeks_best=True,
+        )
+
+    @property
+    def _promise(self) -> str:
+        return all_are_right(0.0)
+
+    def region(self, mean: Sequence[Tensor]) -> None:
+        r"""``None``: rows are compared with each other, not with levels."""
+        return
 
     def bytes_for(self, n_items: int) -> int:
         r"""The bytes of one bool per pair, and of one item compared with all others."""
@@ -401,10 +417,9 @@ class ParetoSet(Goal):
         r"""The judge that compares values with the accepted rows."""
         return ParetoJudge(self.signs, self.tolerances)
 
-    def before_data(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The margins of the prior, which decide nothing."""
-        found = self.update(sides, seen)
-        return found.reopened(torch.ones_like(found.candidates))
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
+        r"""No item: sides hang on all intervals, and are made again from them."""
+        return torch.zeros_like(sides.candidates)
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""The rows that are open or may still decide open ones."""
@@ -468,8 +483,7 @@ class ParetoByDifferences(ParetoSet):
     """
 
     @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+    def _promise(self) -> str:
         if not bool(self.tolerances.any()):
             return "accepted rows are Pareto optimal and rejected ones are not"
         return (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse._numerals import written
@@ -27,10 +26,9 @@ from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.arguments import checked_level
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.functional.cells import UNKNOWN, Cells
-from botorch_lse.functional.scores import straddle
-from botorch_lse.goals.base import Comparison, Goal, Intervals
+from botorch_lse.functional.value_region import ValueRegion
+from botorch_lse.goals.base import ClassSides, Goal, GoalFacts, Intervals
 from botorch_lse.models.correlated import correlation_at
-from botorch_lse.models.gaussian_process import PoolPosterior
 
 MOST_CELLS = 1024
 """Cells of a region at most: nine outputs with a level each, or five with three."""
@@ -125,30 +123,24 @@ class Region(Goal):
             return self.outputs.index(leaf.output)
         return leaf.output
 
-    @property
-    def n_comparisons(self) -> int:
-        r"""The number of (output, level) pairs a side depends on."""
-        return sum(len(part) for part in self._levels)
+    @cached_property
+    def facts(self) -> GoalFacts:
+        r"""The facts: outputs, and the level where there is only one."""
+        level = self._one_level
+        return GoalFacts(
+            promise=self._promise,
+            tolerance=max(self.accuracies),
+            n_outputs=self.n_outputs,
+            names=self.outputs,
+            n_comparisons=sum(len(part) for part in self._levels),
+            has_one_level=level is not None,
+            level=level,
+        )
 
     @property
-    def has_one_level(self) -> bool:
-        r"""Whether a single number tells on which side a row's value is."""
-        return self.stated_level is not None
-
-    @property
-    def is_alike_in_all_rows(self) -> bool:
-        r"""Whether every level is one number for all rows."""
-        return all(len(leaf.levels) == 1 for leaf in self.leaves)
-
-    @property
-    def tolerance(self) -> float:
-        r"""The largest accuracy of an output."""
-        return max(self.accuracies)
-
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""The distances of the means from the level, where there is one per row."""
-        (levels,) = (part for part in self.cells.levels if part.shape[1])
-        return mean - levels[:, 0]
+    def _one_level(self) -> float | None:
+        r"""The level, where the region is above one number in one output."""
+        return None
 
     @cached_property
     def _levels(self) -> tuple[list[Above], ...]:
@@ -166,9 +158,13 @@ class Region(Goal):
             found[self._number_of(leaf)] = leaf.epsilon
         return tuple(found)
 
+    def region(self, mean: Sequence[Tensor]) -> ValueRegion:
+        r"""The region of values, whatever the means."""
+        return self.values
+
     @cached_property
-    def cells(self) -> Cells:
-        r"""The cells between the levels, with the answer in each."""
+    def values(self) -> ValueRegion:
+        r"""The region of values: the cells between the levels, the answer in each."""
         outputs = self._levels
 
         def class_of(signs: list[list[Tensor]]) -> Tensor:
@@ -190,7 +186,7 @@ class Region(Goal):
             rows = max((len(level) for level in own), default=1)
             wide = [level.expand(rows) for level in own]
             levels.append(torch.stack(wide, dim=-1) if wide else none)
-        return Cells.of(levels, class_of, self.n_classes)
+        return ValueRegion(Cells.of(levels, class_of, self.n_classes), self.accuracies)
 
     def check(self, n_items: int) -> None:
         r"""Complain about a region with too many cells, or with levels of other rows.
@@ -227,8 +223,7 @@ class Region(Goal):
     # --- deciding ---------------------------------------------------------------------
 
     @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+    def _promise(self) -> str:
         names = self.outputs or tuple(f"output {j}" for j in range(self.n_outputs))
         if not any(self.accuracies):
             up_to = ""
@@ -251,72 +246,7 @@ class Region(Goal):
 
     def judge(self) -> Judge:
         r"""The judge that compares the classes of values."""
-        return RegionJudge(self)
-
-    def allowed(
-        self, lower: Sequence[Tensor], upper: Sequence[Tensor], *, strictly: bool = True
-    ) -> Tensor:
-        r"""``N x ...`` bools: the cells that intervals allow, up to the accuracies.
-
-        Args:
-            lower: For each output ``N`` lower ends.
-            upper: For each output ``N`` upper ends.
-            strictly: Whether a level within the accuracy of an end counts as passed;
-                else only one that is passed by more than the accuracy.
-        """
-        above, below = [], []
-        parts = zip(self.cells.levels, lower, upper, self.accuracies, strict=True)
-        for levels, low, high, epsilon in parts:
-            low, high = low.unsqueeze(-1), high.unsqueeze(-1)
-            if strictly:
-                over = low + epsilon > levels
-                under = (high - epsilon <= levels) & ~over
-            else:
-                over, under = low > levels + epsilon, high <= levels - epsilon
-            above.append(over)
-            below.append(under)
-        return self.cells.allowed(above, below)
-
-    def class_between(
-        self,
-        lower: Sequence[Tensor],
-        upper: Sequence[Tensor],
-        ties: Sequence[bool] | None = None,
-        accuracies: Sequence[float] | None = None,
-    ) -> Tensor:
-        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``.
-
-        Args:
-            lower: For each output ``N`` lower ends.
-            upper: For each output ``N`` upper ends.
-            ties: Allow for the accuracies. An interval that is then on both sides of a
-                level counts as above it if this is true for its output, else as below.
-                ``None``: do not allow for them.
-            accuracies: Others for the outputs than the region's own.
-        """
-        above, below = [], []
-        if accuracies is None:
-            accuracies = self.accuracies
-        parts = zip(self.cells.levels, lower, upper, strict=True)
-        for j, (levels, low, high) in enumerate(parts):
-            epsilon = 0.0 if ties is None else accuracies[j]
-            over = low.unsqueeze(-1) + epsilon > levels
-            under = high.unsqueeze(-1) - epsilon <= levels
-            is_tied = over & under
-            if ties is not None and not ties[j]:
-                over = over & ~is_tied
-            else:
-                under = under & ~is_tied
-            above.append(over)
-            below.append(under)
-        found = self.cells.agreed(self.cells.allowed(above, below))
-        return found.expand(len(lower[0]))
-
-    def codes(self, classes: Tensor) -> Tensor:
-        r"""The side codes of classes."""
-        above = classes == self.n_classes - 1
-        below = (classes != UNKNOWN) & ~above
-        return above.to(torch.int8) - below.to(torch.int8)
+        return RegionJudge(self.values)
 
     def start(self, n_items: int) -> Sides:
         r"""The sides before any interval: every item is undecided."""
@@ -325,107 +255,6 @@ class Region(Goal):
             return found
         unknown = torch.full((n_items,), UNKNOWN)
         return ClassSides(found.side, found.candidates, classes=unknown)
-
-    def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides after undecided items are judged by the cells left."""
-        ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
-        now = self.cells.agreed(self.allowed(*ends))
-        is_open = sides.side == UNDECIDED
-        side = torch.where(is_open, self.codes(now), sides.side)
-        found = replace(sides, side=side, candidates=side == UNDECIDED)
-        if isinstance(found, ClassSides):
-            classes = torch.where(is_open, now, found.classes)
-            found = replace(found, classes=classes)
-        return found
-
-    def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own regions."""
-        ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
-        now = self.cells.agreed(self.allowed(*ends, strictly=False))
-        if isinstance(sides, ClassSides):
-            differs = now != sides.classes
-        else:
-            differs = self.codes(now) != sides.side
-        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
-
-    def comparisons(self, seen: Intervals) -> tuple[Comparison, ...]:
-        r"""The outputs and levels, with the rows in which each still matters."""
-        cells = self.cells
-        single = self.n_comparisons == 1
-        matters: tuple[Tensor, ...] = ()
-        if not single:
-            ends = zip(*((r.lower, r.upper) for r in seen.all_regions), strict=True)
-            matters = cells.matters(self.allowed(*ends))
-        found = []
-        for j, levels in enumerate(cells.levels):
-            for i in range(levels.shape[1]):
-                own = levels[:, i]
-                level = float(own) if len(own) == 1 else own
-                found.append(Comparison(j, level, None if single else matters[j][:, i]))
-        return tuple(found)
-
-    def cells_at(self, rows: Tensor) -> Cells:
-        r"""The answer in each cell of the levels, at some rows."""
-        return self.cells.at(rows)
-
-    def moments(
-        self, posteriors: Sequence[PoolPosterior], rows: Tensor
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        r"""Means and standard deviations of some rows, for each output."""
-        return [p.mean[rows] for p in posteriors], [p.sigma[rows] for p in posteriors]
-
-    def doubt(self, posteriors: Sequence[PoolPosterior], rows: Tensor) -> Tensor:
-        r"""The probability that each row does not have its likeliest class."""
-        moments = self.moments(posteriors, rows)
-        correlation = correlation_at(posteriors, rows)
-        found = self.cells.at(rows).probabilities(*moments, correlation)
-        return found.sort(dim=-1).values[:, :-1].sum(dim=-1)
-
-    def found_sides(
-        self, rows: Tensor, means: Sequence[Tensor], errors: Sequence[Tensor]
-    ) -> Tensor | None:
-        r"""The sides that measured values show by themselves, without any model."""
-        pairs = list(zip(means, errors, strict=True))
-        ends = [mean - error for mean, error in pairs], [m + e for m, e in pairs]
-        return self._codes_between(self.cells.at(rows), *ends)
-
-    def _codes_between(
-        self, cells: Cells, lower: Sequence[Tensor], upper: Sequence[Tensor]
-    ) -> Tensor:
-        r"""The codes of sides that all points of intervals have, without accuracies.
-
-        Args:
-            cells: The answer in each cell, at the rows of the intervals.
-            lower: For each output the lower ends.
-            upper: For each output the upper ends.
-        """
-        parts = list(zip(cells.levels, lower, upper, strict=True))
-        above = [low.unsqueeze(-1) > levels for levels, low, _ in parts]
-        below = [high.unsqueeze(-1) <= levels for levels, _, high in parts]
-        return self.codes(cells.agreed(cells.allowed(above, below)))
-
-    def levels_near(self, output: int, values: Tensor) -> list[float]:
-        r"""The value of each level of the output that is nearest to the data."""
-        centre = float(values.mean())
-        found = []
-        for leaf in self._levels[output]:
-            at = (leaf.levels - centre).abs().argmin()
-            found.append(float(leaf.levels[at]))
-        return found
-
-    def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""``T`` bools: whether an interval of an output excludes one of its levels."""
-        levels = self.cells.levels[output]
-        out = (lower.unsqueeze(-1) >= levels) | (upper.unsqueeze(-1) <= levels)
-        return out.any(dim=-1)
-
-    def depends_on(self, seen: Intervals, unsure: Sequence[Tensor]) -> Tensor:
-        r"""``T`` bools: items that would be open if some intervals said nothing."""
-        pairs = list(zip(seen.all_regions, unsure, strict=True))
-        lower = [r.lower.masked_fill(out, -torch.inf) for r, out in pairs]
-        upper = [r.upper.masked_fill(out, torch.inf) for r, out in pairs]
-        found = self.cells.agreed(self.allowed(lower, upper))
-        return torch.stack(list(unsure)).any(dim=0) & (found == UNKNOWN)
 
     # --- the answer -------------------------------------------------------------------
 
@@ -461,21 +290,22 @@ class Region(Goal):
         claim = with_contradictions(claim, contradicted)
         own = regions[0]
         mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
-        probability = self.cells.probabilities(mean, sigma, correlation)[:, -1]
+        cells = self.values.cells
+        probability = cells.probabilities(mean, sigma, correlation)[:, -1]
         numbers = own.mean, own.sigma, own.lower, own.upper
         if len(regions) > 1:
             lower, upper = [r.lower for r in regions], [r.upper for r in regions]
-            ends = self.cells.margins(lower, upper, scale)
-            centre, _ = self.cells.margins(mean, mean, scale)
+            ends = cells.margins(lower, upper, scale)
+            centre, _ = cells.margins(mean, mean, scale)
             spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
             numbers = centre, torch.stack(spread).amax(dim=0), *ends
         within = None
         if any(self.accuracies):
             lower, upper = [r.lower for r in regions], [r.upper for r in regions]
-            now = self._codes_between(self.cells, lower, upper)
+            now = self.values.sides_between(lower, upper)
             within = (sides.side != UNDECIDED) & (now != sides.side)
         names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
-        is_plain = len(regions) == 1 and self.stated_level is not None
+        is_plain = len(regions) == 1 and self.facts.level is not None
         levels = [tuple(leaf.levels for leaf in part) for part in self._levels]
         return Classification(
             above=sides.side == ABOVE,
@@ -499,24 +329,6 @@ class Region(Goal):
             within=within,
             meaning=self.meaning,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ClassSides(Sides):
-    r"""The sides of a goal with more than two classes.
-
-    Args:
-        classes: ``N`` classes, -1 where it is not known. For the other arguments see
-            ``Sides``.
-    """
-
-    classes: Tensor = field(kw_only=True)
-
-    def reopened(self, rows: Tensor) -> ClassSides:
-        r"""The sides with ``rows`` (``N`` bools) undecided again."""
-        found = super().reopened(rows)
-        assert isinstance(found, ClassSides)  # as it was
-        return replace(found, classes=self.classes.masked_fill(rows, UNKNOWN))
 
 
 Level = float | Sequence[float] | Tensor
@@ -608,36 +420,11 @@ class Above(Region):
         return torch.tensor(self.threshold, dtype=torch.float64).reshape(-1)
 
     @property
-    def can_anticipate(self) -> bool:  # type: ignore[override]
-        r"""Whether ``stays`` says what would stay undecided after a measurement."""
-        return self.stated_level is not None
-
-    @property
-    def stated_level(self) -> float | None:
+    def _one_level(self) -> float | None:
         r"""The threshold, if it is a single number of one output."""
         if isinstance(self.threshold, tuple) or self.n_outputs > 1:
             return None
         return self.threshold
-
-    def level(self, mean: Tensor) -> float:
-        r"""The threshold, whatever the means."""
-        return _one_level(self)
-
-    def level_of(self, values: Tensor) -> float | None:
-        r"""The threshold, whatever was measured."""
-        return self.stated_level
-
-    def stays(self, mean: Tensor, half: Tensor) -> Tensor:
-        r"""The items whose interval contains the level.
-
-        Source:
-            Bogunovic et al. (2016), Eq. (6).
-        """
-        return (mean - _one_level(self)).abs() + self.epsilon <= half
-
-    def hint(self, mean: Tensor, sigma: Tensor, beta: float) -> Tensor:
-        r"""Straddle scores, large where a row is uncertain and near the level."""
-        return straddle(mean, sigma, _one_level(self), beta)
 
 
 def _level_in_words(level: float | tuple[float, ...]) -> str:
@@ -647,15 +434,6 @@ def _level_in_words(level: float | tuple[float, ...]) -> str:
 def _part_in_words(part: Region, name_of: Callable[[Above], str]) -> str:
     words = part.in_words(name_of)
     return f"({words})" if isinstance(part, And | Or) else words
-
-
-def _one_level(goal: Above) -> float:
-    if (level := goal.stated_level) is None:
-        raise UnsupportedError(
-            "Expected a `goal` with one level for all rows of one output. A rule that "
-            "is written for any region reads `context.comparisons`."
-        )
-    return level
 
 
 @dataclass(frozen=True)

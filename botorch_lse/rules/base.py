@@ -22,7 +22,8 @@ from botorch_lse.functional.scores import (
     first_best,
     interval,
 )
-from botorch_lse.goals.base import Comparison, Goal, Intervals, Targets
+from botorch_lse.functional.value_region import Comparison, ValueRegion
+from botorch_lse.goals.base import Goal, Targets
 from botorch_lse.goals.one_sided import OneSided
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.models.shortlist import Shortlist
@@ -148,6 +149,11 @@ class SelectionContext:
     weights: Tensor | None = None
 
     @cached_property
+    def region(self) -> ValueRegion | None:
+        r"""The goal's region of values at the present means; ``None`` without one."""
+        return self.goal.region([posterior.mean for posterior in self.posteriors])
+
+    @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         r"""The outputs and levels that decide sides, and where each still matters.
 
@@ -156,9 +162,11 @@ class SelectionContext:
         some outputs these are those of the others: more of the former, a row would be
         measured for ever that stays open.
         """
-        given = self.belief.all_regions, self.fits.posteriors
-        seen = Intervals(*given, self.items, self.points, self.beta)
-        found = self.goal.comparisons(seen)
+        if self.region is None:
+            return ()
+        regions = self.belief.all_regions
+        ends = [own.lower for own in regions], [own.upper for own in regions]
+        found = self.region.comparisons(*ends)
         known = [one.matters for one in found if one.matters is not None]
         if not known:
             return found

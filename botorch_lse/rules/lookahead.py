@@ -35,8 +35,9 @@ from botorch_lse.functional.lookahead import (
     volume_series,
 )
 from botorch_lse.functional.scores import TIE, TINY, best_ones, first_best
+from botorch_lse.functional.value_region import Comparison
 from botorch_lse.functional.variance_reduction import single_gain
-from botorch_lse.goals.base import Comparison, Goal
+from botorch_lse.goals.base import Goal
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import (
     COPIES,
@@ -579,7 +580,8 @@ def off_the_doubt(
         reductions: The reductions of the variances by the rows.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, posteriors = context.goal, context.posteriors
+    region, posteriors = context.region, context.posteriors
+    assert region is not None  # the rule serves regions
     before = context.belief.fits.posteriors
 
     def at(targets: Tensor) -> Taken:
@@ -587,7 +589,7 @@ def off_the_doubt(
         left = [p.variance[targets] for p in posteriors]
         whole = [p.variance[targets] for p in before] if batch == "joint" else left
         earlier = [w - v for w, v in zip(whole, left, strict=True)]
-        removal = class_removal(goal.cells_at(targets), means, whole)
+        removal = class_removal(region.cells.at(targets), means, whole)
         # Where nothing more is learnt nothing must be left of the difference.
         known = removal.of(earlier) * (1 + ROUNDING)
 
@@ -616,11 +618,12 @@ def near_levels(
         tau: How far around a level values matter, units of the output.
         batch: How rows that are chosen or being measured count: see ``LookAhead``.
     """
-    goal, before = context.goal, context.belief.fits.posteriors
+    region, before = context.region, context.belief.fits.posteriors
+    assert region is not None  # the rule serves regions
     given = before if batch == "joint" else context.posteriors
 
     def at(targets: Tensor) -> Taken:
-        cells = goal.cells_at(targets)
+        cells = region.cells.at(targets)
         means = [p.mean[targets] for p in given]
         variances = [p.variance[targets] for p in given]
         shares = level_weights(cells, means, variances)

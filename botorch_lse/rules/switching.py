@@ -13,6 +13,7 @@ from botorch_lse._validation import in_interval, kind_of, whole_number
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.base import Goal
+from botorch_lse.models.correlated import correlation_at
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.rules.base import (
     IntervalPolicy,
@@ -234,11 +235,28 @@ def expected_wrong(context: SelectionContext) -> float:
     """
     belief = context.belief
     targets = context.items[belief.sides.candidates & context.is_first_copy]
-    doubt = context.goal.doubt(belief.fits.posteriors, targets)
+    doubt = doubt_of(context, belief.fits.posteriors, targets)
     weights = context.weights
     if weights is None:
         return float(doubt.sum()) / len(context.items)
     return float(weights[targets] @ doubt) / float(weights.sum())
+
+
+def doubt_of(
+    context: SelectionContext, posteriors: Sequence[PoolPosterior], rows: Tensor
+) -> Tensor:
+    r"""The probability that each row does not have its likeliest class.
+
+    Args:
+        context: The question.
+        posteriors: Of each output.
+        rows: ``T`` rows of the posteriors.
+    """
+    assert context.region is not None  # the rules that ask serve regions
+    mean = [posterior.mean[rows] for posterior in posteriors]
+    sigma = [posterior.sigma[rows] for posterior in posteriors]
+    correlation = correlation_at(posteriors, rows)
+    return context.region.at(rows).doubt(mean, sigma, correlation)
 
 
 def checked_rules(rules: Any) -> tuple[Rule, ...]:
@@ -301,7 +319,7 @@ class MisclassificationProbability(ScoreRule):
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The weighted probability of a wrong side; close ratios tie."""
         rows = torch.arange(len(context.posterior.mean))
-        wrong = context.goal.doubt(context.posteriors, rows)
+        wrong = doubt_of(context, context.posteriors, rows)
         if context.weights is not None:
             weights = context.weights / context.weights.max()
             wrong[: len(weights)] *= weights[: len(wrong)]

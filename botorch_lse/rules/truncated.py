@@ -11,11 +11,36 @@ from torch import Tensor
 from botorch_lse._validation import in_interval, whole_number
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.pool import Pool
+from botorch_lse.functional.scores import straddle
 from botorch_lse.goals.base import Goal
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.rules.base import IntervalPolicy, SelectionContext, Serves
 from botorch_lse.rules.costs import RowCosts
-from botorch_lse.rules.lookahead import LookAhead, Reductions, Visits
+from botorch_lse.rules.lookahead import LookAhead, Reductions, Stays, Visits
+
+
+def stays_open(context: SelectionContext) -> Stays:
+    r"""The test of what stays undecided after a measurement, the means unchanged.
+
+    Args:
+        context: The question: one level, or the maximiser.
+
+    Source:
+        Bogunovic et al. (2016), Eq. (5) and (6).
+    """
+    if context.goal.facts.seeks_best:
+
+        def may_be_best(mean: Tensor, half: Tensor) -> Tensor:
+            return mean + half >= (mean - half).amax(-1, True)
+
+        return may_be_best
+    region = context.region
+    assert region is not None  # `check` asks for a level
+
+    def reaches_level(mean: Tensor, half: Tensor) -> Tensor:
+        return (mean - region.level).abs() + max(region.accuracies) <= half
+
+    return reaches_level
 
 
 @dataclass(frozen=True)
@@ -150,7 +175,8 @@ class TruncatedVariance(LookAhead):
             UnsupportedError: If the goal does not say what stays undecided.
         """
         super().check(pool, goal)
-        if self.anticipates and not goal.can_anticipate:
+        facts = goal.facts
+        if self.anticipates and not (facts.seeks_best or facts.level is not None):
             raise UnsupportedError(
                 "Expected `anticipates` to be False for this goal "
                 f"({type(goal).__name__}): what stays undecided after a look-ahead is "
@@ -179,12 +205,19 @@ class TruncatedVariance(LookAhead):
         return replace(memory, epochs=epochs)
 
     def usable(self, context: SelectionContext, rows: Tensor) -> Tensor:
-        r"""The ``prefilter`` rows with the best hints of the goal."""
+        r"""The ``prefilter`` rows with the best Straddle scores.
+
+        Around the largest mean these order rows as upper confidence bounds do.
+
+        Source:
+            Bogunovic et al. (2016), Appendix A, for the maximiser; levels are ours.
+        """
         if self.prefilter is None:
             return rows
-        posterior = context.posterior
-        beta = context.belief.memory.epochs.beta
-        hints = context.goal.hint(posterior.mean, posterior.sigma, beta)[rows]
+        posterior, region = context.posterior, context.region
+        assert region is not None  # of one output
+        given = posterior.mean, posterior.sigma, region.level
+        hints = straddle(*given, context.belief.memory.epochs.beta)[rows]
         best = hints.sort(descending=True, stable=True).indices[: self.prefilter]
         return rows[best].sort().values
 
@@ -196,6 +229,6 @@ class TruncatedVariance(LookAhead):
         """
         epochs = context.belief.memory.epochs
         if self.anticipates and reductions.targets.numel():
-            stays = context.goal.stays
+            stays = stays_open(context)
             return reductions.anticipated(epochs.beta, epochs.eta, stays)
         return reductions.in_epoch(epochs.beta, epochs.eta)

@@ -140,7 +140,10 @@ class ComposedStrategy(Strategy):
             self.goal,
             self._rule.on(self.pool),
             self.model.on(
-                self.pool, self.goal.n_outputs, *given, outputs=self.goal.outputs
+                self.pool,
+                self.goal.facts.n_outputs,
+                *given,
+                outputs=self.goal.facts.names,
             ),
             self.batch_size or 1,
             self.delta,
@@ -166,22 +169,22 @@ class ComposedStrategy(Strategy):
     @property
     def directions(self) -> tuple[bool, ...] | None:
         r"""The directions of a Pareto set (whether more is better), else ``None``."""
-        return self.goal.directions
+        return self.goal.facts.directions
 
     @property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics, in order, where the goal has names."""
-        return self.goal.outputs if self.layout.is_together else ()
+        return self.goal.facts.names if self.layout.is_together else ()
 
     @property
     def n_outputs(self) -> int:
         r"""The number of values per measurement."""
-        return self.goal.n_outputs // self.layout.n_each
+        return self.goal.facts.n_outputs // self.layout.n_each
 
     @property
     def n_predicted(self) -> int:
         r"""The number of outputs with predictions, also if rows measure one each."""
-        return self.goal.n_outputs
+        return self.goal.facts.n_outputs
 
     @property
     def candidates(self) -> Pool:
@@ -197,7 +200,7 @@ class ComposedStrategy(Strategy):
 
         A row that measures one output has the one of that output.
         """
-        stds = each_of(self.model.noise_std, self.goal.n_outputs)
+        stds = each_of(self.model.noise_std, self.goal.facts.n_outputs)
         return None if stds is None else self.layout.of_row(row, stds)
 
     @property
@@ -264,7 +267,7 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
             rows that would make all sides sure are not needed then, and in large pools
             expected feasibility needs fewest measurements.
     """
-    if goal.by_pairs or goal.directions is not None:
+    if goal.by_pairs or goal.facts.directions is not None:
         return OptimalDesign()
     if not isinstance(goal, Region):
         return Width()
@@ -282,9 +285,9 @@ def layout_of(pool: Pool, goal: Goal) -> Layout:
         UnsupportedError: If rows measure one output each, and the goal is no region.
         ValueError: If it is a region of other outputs.
     """
-    if (pool.names or ("",))[-1] != OUTPUT or goal.n_outputs == 1:
-        return Layout(pool, goal.n_outputs)
-    M, number = goal.n_outputs, pool.X[:, -1]
+    if (pool.names or ("",))[-1] != OUTPUT or goal.facts.n_outputs == 1:
+        return Layout(pool, goal.facts.n_outputs)
+    M, number = goal.facts.n_outputs, pool.X[:, -1]
     if not isinstance(goal, Region):
         raise UnsupportedError(
             "Expected a region as `goal`, such as `Above(1) & Below(2, output=1)`, "

@@ -186,12 +186,13 @@ class GaussianAlgorithm(Algorithm):
         self.goal.check(len(self.items))
         check_labels(self.goal, self.items)
         # Before the others: of their remedies some serve levels only.
-        if self.goal.directions is not None and self.rule.serves < Serves.ANYTHING:
+        facts = self.goal.facts
+        if facts.directions is not None and self.rule.serves < Serves.ANYTHING:
             raise ValueError(
                 "Expected a `rule` for several outputs, such as `OptimalDesign()` or "
                 f"`Variance()`, but got {type(self.rule).__name__}."
             )
-        is_one_level = self.goal.n_outputs == 1 and self.goal.n_comparisons == 1
+        is_one_level = facts.n_outputs == 1 and facts.n_comparisons == 1
         if not is_one_level and self.rule.serves < Serves.REGION:
             raise ValueError(
                 "Expected a `rule` for several levels or outputs, such as "
@@ -219,7 +220,7 @@ class GaussianAlgorithm(Algorithm):
                 "out."
             )
         in_interval(self.norm_bound, "norm_bound", 0.0, float("inf"))
-        if self.goal.n_outputs > 1 and self.goal.directions is None:
+        if self.goal.facts.n_outputs > 1 and self.goal.facts.directions is None:
             raise ValueError(
                 "Expected no `norm_bound` with a goal of several outputs, because it "
                 f"bounds one function, but got {written(self.norm_bound)}. Leave it "
@@ -293,7 +294,7 @@ class GaussianAlgorithm(Algorithm):
 
     @property
     def _claim(self) -> str:
-        claim = f"With probability {written(1 - self.delta)} {self.goal.promise}"
+        claim = f"With probability {written(1 - self.delta)} {self.goal.facts.promise}"
         source = self.source.format(theorem=self.goal.theorem)
         if self.norm_bound is not None:
             return (
@@ -321,7 +322,7 @@ class GaussianAlgorithm(Algorithm):
     def _learnt_in_words(self) -> str:
         r"""The sentences that a guarantee adds where the model is fitted."""
         raised = ", whose scale was raised so that the level is plausible"
-        raises = self.level_z is not None and self.goal.directions is None
+        raises = self.level_z is not None and self.goal.facts.directions is None
         words = (
             f"Decided under the fitted model{raised if raises else ''}. No "
             "guarantee if the function varies faster elsewhere than where it was "
@@ -405,8 +406,9 @@ class GaussianAlgorithm(Algorithm):
         sides, seen = self.goal.start(len(self.items)), self.seen(fits, regions, beta)
         if self.is_theorem and self.rule.intervals.decides_before_data:
             sides = self.goal.update(sides, seen)
-        else:
-            sides = self.goal.before_data(sides, seen)
+        else:  # estimates by the prior, which must not decide anything
+            sides = self.goal.update(sides, seen)
+            sides = self.goal.reopened(sides, torch.ones_like(sides.candidates))
         memory = self.rule.start(fits.posteriors[0], beta)
         n = 1 + fits.more_looks
         return Belief(fits, regions, sides, n, memory=memory)
@@ -554,7 +556,7 @@ class GaussianAlgorithm(Algorithm):
                 found.append(on_noise(between, is_repeated, j))
             found.append(on_few_levels(own.y, own.indices, j))
             if len(own) and history.yvar is None:  # noise that is known is in units
-                levels = self.goal.levels_near(j, own.y)
+                levels = self._levels_near(j, own.y)
                 found.append(on_decades(own.y, levels, j))
         for slip in learnt.slips:
             found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
@@ -636,7 +638,7 @@ class GaussianAlgorithm(Algorithm):
             factors = growing_noise(predicted, errors, variance / sigma.square())
             if factors is not None:
                 small, large = (float(variance) ** 0.5 * factor for factor in factors)
-                is_positive = min([*self.goal.levels_near(j, y), float(y.min())]) > 0
+                is_positive = min([*self._levels_near(j, y), float(y.min())]) > 0
                 found.append(on_growing_noise((small, large), is_positive, j))
         return tuple(found)
 
@@ -711,13 +713,13 @@ class GaussianAlgorithm(Algorithm):
             prior: Its fitted process.
             history: Its values.
         """
-        if self.level_z is None or self.goal.directions is not None:
-            return prior  # a Pareto set has no level
+        if self.level_z is None:
+            return prior
         (values, _), y = row_means(history, torch.zeros_like(history.y)), history.y
         before = self.model.outputs[output].history
         if before is not None:
             values, y = torch.cat((values, before.y)), torch.cat((y, before.y))
-        levels = self.goal.levels_near(output, values)
+        levels = self._levels_near(output, values)
         if not levels:
             return prior
         # The width after one round; later ones grow.
@@ -732,6 +734,18 @@ class GaussianAlgorithm(Algorithm):
             return prior.in_scale(farthest / z, self.model.candidates.X)
         return prior.at_least(farthest / z, self.model.candidates.X)
 
+    def _levels_near(self, output: int, values: Tensor) -> list[float]:
+        r"""The levels of an output that a fitted model must hold plausible.
+
+        Args:
+            output: The number of the output.
+            values: The mean of each measured row.
+        """
+        region = self.goal.region([values] * self.goal.facts.n_outputs)
+        if region is None or self.goal.facts.seeks_best:
+            return []
+        return region.levels_near(output, float(values.mean()))
+
     def _withheld_if_one_sided(
         self, belief: Belief, history: Observations, is_complete: bool
     ) -> Belief:
@@ -740,7 +754,7 @@ class GaussianAlgorithm(Algorithm):
         Only for a fitted model, and until every row was measured that can be.
         """
         side = None
-        if not is_complete and self.goal.directions is None:
+        if not is_complete and not self.goal.facts.seeks_best:
             fits = belief.fits
             priors = [posterior.prior for posterior in fits.posteriors]
             # Of noise that is a guess the least that the values allow: they lie where
@@ -868,15 +882,16 @@ class GaussianAlgorithm(Algorithm):
             seen: The belief about the items.
         """
         items, unsure = self.item_rows, []
-        if self.goal.directions is not None:
+        if not isinstance(self.goal, Region):  # its levels are not known beforehand
             return torch.zeros(len(items), dtype=torch.bool)
+        region = self.goal.values
         for output, posterior in enumerate(fits.posteriors):
             # Of what was measured before the run the data are a part.
             mean, prior = posterior.before_history(items)
             half = (self.width_of(1, posterior) * prior).sqrt()
-            sure = self.goal.ruled_out(output, mean - half, mean + half)
+            sure = region.ruled_out(output, mean - half, mean + half)
             unsure.append(sure & ~is_informed(posterior, items))
-        return self.goal.depends_on(seen, unsure)
+        return region.depends_on(seen.lower, seen.upper, unsure)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -1100,7 +1115,7 @@ class GaussianAlgorithm(Algorithm):
         elif not fits.is_informed:
             missing = "no model yet"
         else:
-            given = fits.posteriors, goal.cells, self.item_rows
+            given = fits.posteriors, goal.values.cells, self.item_rows
             return conservative_rows(*given, alpha)
         raise UnsupportedError(
             "Expected a run with stated levels of independent outputs and a model, "
@@ -1150,7 +1165,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def audit_accuracy(self) -> float | None:
         r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if not self.goal.has_one_level or self.items is not self.pool:
+        if not self.goal.facts.has_one_level or self.items is not self.pool:
             return None
         return self.goal.epsilon
 
@@ -1182,7 +1197,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def n_columns(self) -> int:  # type: ignore[override]
         r"""The number of the goal's outputs."""
-        return self.goal.n_outputs
+        return self.goal.facts.n_outputs
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
@@ -1192,19 +1207,20 @@ class GaussianAlgorithm(Algorithm):
 
     def audit_level(self, belief: Belief) -> float:
         r"""The level by which an audit judges, stated or as estimated now."""
-        stated = self.goal.stated_level
-        return self.goal.level(belief.posterior.mean) if stated is None else stated
+        region = self.goal.region([p.mean for p in belief.fits.posteriors])
+        assert region is not None  # else an audit has a judge of its own
+        return region.level
 
     @property
     def has_stated_level(self) -> bool:
         r"""Whether the level is known beforehand."""
-        return self.goal.stated_level is not None
+        return self.goal.facts.level is not None
 
     @property
     def has_content(self) -> bool:
         r"""Whether rows on one side have a meaningful share of the pool."""
         is_own = self.items is self.model.candidates
-        is_level = isinstance(self.goal, Region) or self.goal.has_one_level
+        is_level = isinstance(self.goal, Region) or self.goal.facts.has_one_level
         return is_own and is_level
 
     @property
@@ -1213,7 +1229,7 @@ class GaussianAlgorithm(Algorithm):
 
         Not of correlated outputs, which would have to be drawn together.
         """
-        is_alone = self.model.together is None or self.goal.n_outputs == 1
+        is_alone = self.model.together is None or self.goal.facts.n_outputs == 1
         return isinstance(self.goal, Region) and is_alone
 
     def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
@@ -1264,7 +1280,7 @@ class GaussianAlgorithm(Algorithm):
         seen = self.seen(belief.fits, belief.all_regions, beta)
         names = self.model.layout.names
         found = self.goal.answer(belief.sides, seen, " ".join(words))
-        if not names or self.goal.outputs:
+        if not names or self.goal.facts.names:
             return found
         pairs = zip(found.outputs, names, strict=True)
         named = tuple(replace(output, name=name) for output, name in pairs)
@@ -1284,7 +1300,7 @@ class GaussianAlgorithm(Algorithm):
             return found
         side, mass, items = answer.sides_of_level, self.items.mass, self.item_rows
         posteriors = belief.fits.posteriors
-        draws = content_draws(posteriors, goal.cells, side, mass, items)
+        draws = content_draws(posteriors, goal.values.cells, side, mass, items)
         tail = torch.tensor((1 - confidence) / 2, dtype=draws.dtype)
         low, high = torch.quantile(draws, torch.stack((tail, 1 - tail))).tolist()
         return replace(found, posterior=(low, high))
@@ -1354,12 +1370,13 @@ class GaussianAlgorithm(Algorithm):
             return Forecast(None, words)
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
-        if self.goal.n_outputs > 1 or self.goal.n_comparisons != 1:
+        facts = self.goal.facts
+        if facts.n_outputs > 1 or facts.n_comparisons != 1:
             return self._planned_forecast(belief, beta)
         if not self.forecasts_by_design:
             distances = self.goal.distances(posterior.mean, self.points)
             return rows_forecast(
-                belief, distances, beta, self.goal.tolerance, self.batch_size
+                belief, distances, beta, facts.tolerance, self.batch_size
             )
         seen = self.seen(belief.fits, belief.all_regions, beta)
         (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, seen))

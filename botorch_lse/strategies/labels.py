@@ -278,7 +278,7 @@ class LabelAudit(Strategy):
             own = self.pool.noise_var.double().unsqueeze(-1)
             noise_var = own.expand_as(noise_var)
         if isinstance(self.threshold, Region):
-            judge: Judge = RegionJudge(self.threshold)
+            judge: Judge = RegionJudge(self.threshold.values)
         else:
             judge = LevelJudge(float(self.threshold), float(self.epsilon))
         return Labels(self.pool, self.sides, judge, noise_var, self.batch_size)

@@ -117,8 +117,8 @@ def _direction(strategy: Strategy) -> tuple[int, Origin]:
     """
     parts: Any = getattr(strategy, "parts", None)
     goal: Any = parts.goal if isinstance(parts, GaussianAlgorithm) else None
-    is_level = isinstance(goal, Region) and goal.is_alike_in_all_rows
-    if not (is_level and goal.n_outputs == goal.n_comparisons == 1):
+    is_level = isinstance(goal, Region) and goal.values.is_alike_in_all_rows
+    if not (is_level and goal.facts.n_outputs == goal.facts.n_comparisons == 1):
         raise UnsupportedError(
             "Expected a strategy on a Gaussian process with a stated level, such as "
             "`Strategy(pool, Above(0.0))` or `Below(0.0)`, but got another one."
@@ -133,7 +133,7 @@ def _direction(strategy: Strategy) -> tuple[int, Origin]:
             "Expected a pool that knows how its rows were drawn, but this one does "
             "not. Make it by `Pool.from_distribution`, without `sampling`."
         )
-    below, above = goal.cells.classes.flatten().tolist()
+    below, above = goal.values.cells.classes.flatten().tolist()
     return (1 if above > below else -1), strategy.pool.origin
 
 
@@ -216,8 +216,8 @@ def _watching(strategy: Any) -> Any:
 
 def _is_met(state: State) -> bool:
     goal, data = state.strategy.parts.goal, state.observations  # type: ignore[attr-defined]
-    exact = torch.zeros_like(data.y)
-    return bool((goal.found_sides(data.indices, [data.y], [exact]) == ABOVE).any())
+    sides = goal.values.at(data.indices).sides_between([data.y], [data.y])
+    return bool((sides == ABOVE).any())
 
 
 def design_points(u: Tensor, above: Tensor, mean: Tensor) -> Tensor:

@@ -353,7 +353,7 @@ def judged(
             spread = torch.zeros_like(spread)
         values = Values(scenario.of.at(margins[is_open]) + means, spread, *given)
         labels = torch.full_like(given[0], scenario.of.label)
-        judge = RegionJudge(scenario.of.region)
+        judge = RegionJudge(scenario.of.region.values)
         found[is_open] = judge.verdicts(labels, values, chance)
     return found, counts
 

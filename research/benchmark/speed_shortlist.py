@@ -134,10 +134,10 @@ def decision(name: str, n_rows: int, d: int, draw: int) -> Found:
     generator = torch.Generator().manual_seed(draw)
     X = torch.rand(n_rows, d, generator=generator, dtype=torch.float64)
     n, scale = VALUES[draw % 3], LENGTHSCALES[draw % 3] * (1 if d == 2 else 2)
-    model = GaussianProcess((matern_prior((scale,) * d),) * goal.n_outputs, NOISE)
+    model = GaussianProcess((matern_prior((scale,) * d),) * goal.facts.n_outputs, NOISE)
     given = {"model": model, "beta": BETA}
     rows = torch.randperm(n_rows, generator=generator)[:n]
-    y = torch.stack([_truth(X[rows], j) for j in range(goal.n_outputs)], dim=-1)
+    y = torch.stack([_truth(X[rows], j) for j in range(goal.facts.n_outputs)], dim=-1)
     y = y + NOISE * torch.randn(y.shape, generator=generator, dtype=torch.float64)
     pool = Pool(X)
     past = Strategy(pool, goal, rule=Random(), batch_size=n, **given)

@@ -37,4 +37,4 @@ class Nearest(ScoreRule):
 
     def scores(self, context):
         mean = context.posterior.mean
-        return -(mean - context.goal.level(mean)).abs()
+        return -(mean - context.region.level).abs()

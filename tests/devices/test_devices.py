@@ -269,11 +269,11 @@ GOALS = {
 @pytest.mark.parametrize("name", GOALS)
 def test_goals_are_decided_alike(name: str, device: Device) -> None:
     goal = GOALS[name]
-    table = HALF if goal.n_outputs > 1 else HALF[:, 0]
+    table = HALF if goal.facts.n_outputs > 1 else HALF[:, 0]
     strategy = on_line(goal, pool=Pool(LINE[::2]))
     here, there = side_by_side(strategy, device, of_table(table), rounds=2)
     assert_same_outlook(here, there, device)
-    if goal.directions is not None:
+    if goal.facts.directions is not None:
         with device:
             estimate = there.strategy.estimate(there)
         assert_on_cpu(estimate)

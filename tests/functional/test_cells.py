@@ -53,7 +53,7 @@ def test_a_box_is_decided_exactly_when_all_its_points_agree(name) -> None:
     region = REGIONS[name]
     m = region.n_outputs
     lower, upper = boxes(m)
-    found = region.cells.agreed(region.allowed(lower, upper)).tolist()
+    found = region.values.cells.agreed(region.values.allowed(lower, upper)).tolist()
     for n in range(len(lower[0])):
         inside = [
             [v for v in VALUES if lower[j][n] <= v <= upper[j][n]]
@@ -70,8 +70,8 @@ def test_a_level_matters_exactly_where_crossing_it_changes_the_class(name) -> No
     region = REGIONS[name]
     m = region.n_outputs
     lower, upper = boxes(m)
-    allowed = region.allowed(lower, upper)
-    matters = region.cells.matters(allowed)
+    allowed = region.values.allowed(lower, upper)
+    matters = region.values.cells.matters(allowed)
     for n in range(len(lower[0])):
         inside = [
             sorted(
@@ -80,7 +80,7 @@ def test_a_level_matters_exactly_where_crossing_it_changes_the_class(name) -> No
             )
             for j in range(m)
         ]
-        for j, levels in enumerate(region.cells.levels):
+        for j, levels in enumerate(region.values.cells.levels):
             for i in range(levels.shape[1]):
                 level = float(levels[0, i])
                 others = [levels[0, k] for k in range(levels.shape[1]) if k != i]
@@ -107,7 +107,7 @@ def test_probabilities_are_those_of_draws(name) -> None:
     shape = (m, n)
     mean = torch.randn(shape, generator=generator, dtype=torch.float64) / 2
     sigma = torch.rand(shape, generator=generator, dtype=torch.float64) + 0.1
-    found = region.cells.probabilities(list(mean), list(sigma))
+    found = region.values.cells.probabilities(list(mean), list(sigma))
     assert torch.allclose(found.sum(dim=-1), torch.ones(n).double(), rtol=1e-12)
     noise = torch.randn(draws, *shape, generator=generator, dtype=torch.float64)
     values = mean + sigma * noise
@@ -124,7 +124,7 @@ def test_probabilities_are_those_of_draws(name) -> None:
 def test_probabilities_keep_their_digits_in_both_tails() -> None:
     band = Between(8.0, 9.0)
     mean = torch.tensor([0.0, 17.0]).double()
-    found = band.cells.probabilities([mean], [torch.ones(2).double()])[:, 1]
+    found = band.values.cells.probabilities([mean], [torch.ones(2).double()])[:, 1]
     wanted = norm.sf(8.0) - norm.sf(9.0)
     assert found.tolist() == pytest.approx([wanted, wanted], rel=1e-10)
 
@@ -133,16 +133,18 @@ def test_slopes_are_differences_of_probabilities() -> None:
     region = REGIONS["three"]
     mean = [torch.tensor([0.1, -0.4]).double() for _ in range(3)]
     sigma = [torch.tensor([0.5, 0.9]).double() for _ in range(3)]
-    slopes = region.cells.slopes(mean, sigma)
+    slopes = region.values.cells.slopes(mean, sigma)
     # By one output alone: moving its mean moves the probability along the slope.
     h = 1e-6
     for j in range(3):
         ends = []
         for sign in (-1, 1):
             moved = [m + sign * h * (k == j) for k, m in enumerate(mean)]
-            ends.append(region.cells.probabilities(moved, sigma))
+            ends.append(region.values.cells.probabilities(moved, sigma))
         change = (ends[1] - ends[0]) / (2 * h)
-        z = (mean[j].unsqueeze(-1) - region.cells.levels[j]) / sigma[j].unsqueeze(-1)
+        z = (mean[j].unsqueeze(-1) - region.values.cells.levels[j]) / sigma[
+            j
+        ].unsqueeze(-1)
         density = (-0.5 * z.square()).exp() / (2 * torch.pi) ** 0.5
         by_level = slopes[j,] * (density / sigma[j].unsqueeze(-1)).unsqueeze(1)
         assert torch.allclose(by_level.sum(dim=-1), change, atol=1e-8)
@@ -155,13 +157,13 @@ def test_margins_hold_for_every_point_of_a_box(name) -> None:
     m = region.n_outputs
     lower, upper = boxes(m, 40)
     scale = [1.0, 2.0, 0.5][:m]
-    low, high = region.cells.margins(lower, upper, scale)
-    decided = region.cells.agreed(region.allowed(lower, upper))
+    low, high = region.values.cells.margins(lower, upper, scale)
+    decided = region.values.cells.agreed(region.values.allowed(lower, upper))
     generator = torch.Generator().manual_seed(3)
     for _ in range(30):
         share = torch.rand(m, 40, generator=generator, dtype=torch.float64)
         points = [a + u * (b - a) for a, b, u in zip(lower, upper, share, strict=True)]
-        margin = region.cells.margins(points, points, scale)[0]
+        margin = region.values.cells.margins(points, points, scale)[0]
         assert bool(((low - 1e-12 <= margin) & (margin <= high + 1e-12)).all())
     last = region.n_classes - 1
     assert bool((low[decided == last] > 0).all())
@@ -172,10 +174,14 @@ def test_levels_of_each_row_are_put_in_order_row_by_row() -> None:
     region = Above((0.0, 1.0, 0.5)) & Below(0.5)
     region.check(3)
     points = [torch.tensor([0.2, 0.7, 0.5]).double()]
-    found = region.cells.agreed(region.allowed(points, points))
+    found = region.values.cells.agreed(region.values.allowed(points, points))
     assert found.tolist() == [1, 0, 0]
     point = [torch.tensor([0.4, 0.4, 0.4]).double()]
-    assert region.cells.agreed(region.allowed(point, point)).tolist() == [1, 0, 0]
+    assert region.values.cells.agreed(region.values.allowed(point, point)).tolist() == [
+        1,
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
@@ -184,7 +190,7 @@ def test_with_an_accuracy_a_decision_is_that_of_a_value_so_near(epsilon) -> None
     generator = torch.Generator().manual_seed(1)
     ends = 3 * torch.rand(2, 500, generator=generator, dtype=torch.float64) - 1.5
     lower, upper = ends.amin(dim=0), ends.amax(dim=0)
-    found = region.cells.agreed(region.allowed([lower], [upper]))
+    found = region.values.cells.agreed(region.values.allowed([lower], [upper]))
     near = torch.linspace(-1, 1, 201, dtype=torch.float64) * epsilon
     for share in (0.0, 0.3, 0.7, 1.0):
         values = (lower + share * (upper - lower)).unsqueeze(-1) + near
@@ -193,7 +199,7 @@ def test_with_an_accuracy_a_decision_is_that_of_a_value_so_near(epsilon) -> None
             agrees = (inside == bool(k)).any(dim=-1)
             assert bool(agrees[found == k].all())
     exact = Between(-0.4, 0.5)
-    wider = exact.cells.agreed(exact.allowed([lower], [upper])) != UNKNOWN
+    wider = exact.values.cells.agreed(exact.values.allowed([lower], [upper])) != UNKNOWN
     assert bool((found != UNKNOWN)[wider].all())
     assert int((found != UNKNOWN).sum()) > int(wider.sum())
 
@@ -204,9 +210,9 @@ def test_margins_of_what_is_not_known_are_infinite(name) -> None:
     m = region.n_outputs
     endless = [torch.full((3,), torch.inf).double()] * m
     start = [-end for end in endless]
-    low, high = region.cells.margins(start, endless, [1.0] * m)
+    low, high = region.values.cells.margins(start, endless, [1.0] * m)
     # Unless the answer is certain before anything is known.
-    known = region.cells.agreed(region.allowed(start, endless))
+    known = region.values.cells.agreed(region.values.allowed(start, endless))
     assert (low == -torch.inf).tolist() == (known != region.n_classes - 1).tolist()
     assert bool((high[known == UNKNOWN] == torch.inf).all())
     assert not bool((low.isnan() | high.isnan()).any())
@@ -219,10 +225,10 @@ def test_points_are_of_the_last_class_by_its_definition(name) -> None:
     points = list(itertools.product(VALUES, repeat=m))[::7]
     expected = [answer(region, point) == last for point in points]
     columns = list(torch.tensor(points, dtype=torch.float64).mT)
-    assert region.cells.in_last(columns).tolist() == expected
+    assert region.values.cells.in_last(columns).tolist() == expected
     # The same of many draws of each row.
     twice = [torch.stack((own, own.flip(0)), dim=-1) for own in columns]
-    found = region.cells.in_last(twice)
+    found = region.values.cells.in_last(twice)
     assert found[:, 0].tolist() == expected
     assert found[:, 1].tolist() == expected[::-1]
 
@@ -230,8 +236,10 @@ def test_points_are_of_the_last_class_by_its_definition(name) -> None:
 def test_levels_of_each_row_say_by_row_what_is_of_the_last_class() -> None:
     levels = torch.tensor([0.0, 1.0, -1.0])
     values = torch.tensor([[0.5, -0.5], [0.5, 1.5], [0.5, -2.0]])
-    above = Above(levels.tolist()).cells.in_last([values])
+    above = Above(levels.tolist()).values.cells.in_last([values])
     assert above.tolist() == [[True, False], [False, True], [True, False]]
-    band = Between((levels - 1).tolist(), levels.tolist()).cells.in_last([values])
+    band = Between((levels - 1).tolist(), levels.tolist()).values.cells.in_last(
+        [values]
+    )
     expected = (values > levels[:, None] - 1) & (values <= levels[:, None])
     assert torch.equal(band, expected)

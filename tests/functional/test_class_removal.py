@@ -62,7 +62,7 @@ def test_removals_are_those_of_draws(name) -> None:
     variance = torch.rand(shape, generator=generator, dtype=torch.float64) + 0.2
     share = torch.rand(shape, generator=generator, dtype=torch.float64)
     gain = share * variance
-    removal = class_removal(region.cells, list(mean), list(variance))
+    removal = class_removal(region.values.cells, list(mean), list(variance))
     found = removal.of([g.unsqueeze(0) for g in gain])[0]
     noise = torch.randn(draws, *shape, generator=generator, dtype=torch.float64)
     means = mean + gain.sqrt() * noise
@@ -71,7 +71,7 @@ def test_removals_are_those_of_draws(name) -> None:
     def doubt(m_: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         each = [m_[:, j].reshape(-1) for j in range(m)]
         spread = [s[:, j].reshape(-1) for j in range(m)]
-        p = region.cells.probabilities(each, spread)
+        p = region.values.cells.probabilities(each, spread)
         return ((1 - p.square().sum(dim=-1)) / 2).view(-1, T)
 
     now = doubt(mean.unsqueeze(0), variance.sqrt().unsqueeze(0))[0]
@@ -99,11 +99,11 @@ def test_nothing_learnt_removes_nothing_and_everything_learnt_all() -> None:
     region = REGIONS["three"]
     mean = [torch.tensor([0.1, -0.6]).double()] * 3
     variance = [torch.tensor([0.5, 0.9]).double()] * 3
-    removal = class_removal(region.cells, mean, variance)
+    removal = class_removal(region.values.cells, mean, variance)
     nothing = [torch.zeros(1, 2).double()] * 3
     assert removal.of(nothing).abs().max() < 1e-12
     found = removal.of([v.unsqueeze(0) for v in variance])[0]
-    p = region.cells.probabilities(mean, [v.sqrt() for v in variance])
+    p = region.values.cells.probabilities(mean, [v.sqrt() for v in variance])
     wanted = (1 - p.square().sum(dim=-1)) / 2
     assert found.tolist() == pytest.approx(wanted.tolist(), abs=2e-5)
 
@@ -111,10 +111,10 @@ def test_nothing_learnt_removes_nothing_and_everything_learnt_all() -> None:
 def test_of_one_level_it_is_the_misclassification_of_that_level() -> None:
     mean, variance = torch.tensor([0.1, 0.9]).double(), torch.tensor([0.5, 2]).double()
     gain = 0.3 * variance.unsqueeze(0)
-    removal = class_removal(Above(0.3).cells, [mean], [variance])
+    removal = class_removal(Above(0.3).values.cells, [mean], [variance])
     wanted = expected_misclassification(mean - 0.3, variance).of(gain)
     assert removal.of([gain])[0].tolist() == pytest.approx(wanted[0].tolist())
-    (weights,) = level_weights(Above(0.3).cells, [mean], [variance])
+    (weights,) = level_weights(Above(0.3).values.cells, [mean], [variance])
     assert weights.tolist() == [[1.0], [1.0]]
 
 
@@ -122,7 +122,7 @@ def test_an_output_that_cannot_matter_any_more_has_no_weight() -> None:
     region = Above(0.0) & Above(0.0, output=1)
     mean = [torch.tensor([0.0]).double(), torch.tensor([-9.0]).double()]
     sure = [torch.ones(1).double()] * 2
-    first, second = level_weights(region.cells, mean, sure)
+    first, second = level_weights(region.values.cells, mean, sure)
     assert float(first) < 1e-15
     assert float(second) == pytest.approx(0.25)
 
@@ -137,7 +137,7 @@ def test_a_product_of_sets_needs_one_step_for_each_output(name, monkeypatch) -> 
     variance = torch.rand((m, T), generator=generator, dtype=torch.float64) + 0.2
     share = torch.rand((m, C, T), generator=generator, dtype=torch.float64)
     gains = list(share * variance.unsqueeze(1))
-    given = region.cells, list(mean), list(variance)
+    given = region.values.cells, list(mean), list(variance)
     found = class_removal(*given)
     assert isinstance(found, ProductRemoval)
     monkeypatch.setattr(Cells, "factors", lambda cells: None)
@@ -148,6 +148,6 @@ def test_a_product_of_sets_needs_one_step_for_each_output(name, monkeypatch) -> 
 
 def test_levels_by_row_may_make_a_product_of_each() -> None:
     region = Above((0.3, -0.2, 0.1)) & Above(0.0, output=1)
-    assert region.cells.factors() is not None
-    assert REGIONS["exclusive or"].cells.factors() is None
-    assert REGIONS["levels"].cells.factors() is None
+    assert region.values.cells.factors() is not None
+    assert REGIONS["exclusive or"].values.cells.factors() is None
+    assert REGIONS["levels"].values.cells.factors() is None

@@ -150,7 +150,7 @@ def test_no_contour_runs_between_words() -> None:
 
 def run(goal, y, n=6):
     X = torch.linspace(0.0, 1.0, 20, dtype=torch.float64)
-    pool, std = Pool(X.unsqueeze(-1), names=["depth"]), [0.1] * goal.n_outputs
+    pool, std = Pool(X.unsqueeze(-1), names=["depth"]), [0.1] * goal.facts.n_outputs
     model = GaussianProcess(noise_std=std, n_initial=n)
     strategy = Strategy(pool, goal, model=model, batch_size=n)
     state = strategy.init()

@@ -512,13 +512,13 @@ class World:
         elif isinstance(goal, S.ShareOfMax | S.ShareOfMaxByPairs):
             level = goal.omega * float(F.max())
             truth = side_of(S.Above(level, goal.epsilon), F, F, 1e-9)
-        elif goal.directions is None:
+        elif goal.facts.directions is None:
             best = F[:, 0].max() - goal.epsilon - 1e-9
             truth = -(F[:, 0] < best).int()
             if not bool((answer.above & (truth == 0)).any()):
                 truth = torch.where(F[:, 0] == F[:, 0].max(), 1, truth)
         else:
-            ups = torch.tensor([1.0 if up else -1.0 for up in goal.directions])
+            ups = torch.tensor([1.0 if up else -1.0 for up in goal.facts.directions])
             gaps = (F * ups).unsqueeze(0) - (F * ups).unsqueeze(1)  # of others
             each = torch.as_tensor(goal.tolerances, dtype=torch.float64)
             is_beaten = (gaps > each + 1e-9).all(dim=-1).any(dim=-1)

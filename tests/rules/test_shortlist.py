@@ -88,7 +88,7 @@ def ends_with(
 ) -> State:
     def values(rows: torch.Tensor, state: State) -> torch.Tensor:
         generator = torch.Generator().manual_seed(state.round)
-        shape = (len(rows), strategy.goal.n_outputs)
+        shape = (len(rows), strategy.goal.facts.n_outputs)
         errors = torch.randn(shape, generator=generator, dtype=torch.float64)
         truth = (5 * strategy.pool.X[rows]).sin().prod(dim=-1, keepdim=True)
         return (truth + noise * errors).squeeze(-1)

@@ -287,7 +287,7 @@ class Nearest(ScoreRule):
 
     def scores(self, context: SelectionContext) -> torch.Tensor:
         mean = context.posterior.mean
-        return -(mean - context.goal.level(mean)).abs()
+        return -(mean - context.region.level).abs()
 
 
 def test_a_rule_written_elsewhere_is_asked_like_ours() -> None:

@@ -369,7 +369,7 @@ def test_expected_misclassification_is_that_of_the_joint_measurement() -> None:
     undecided = state.belief.sides.candidates.nonzero().view(-1)
     mean = [p.mean[undecided] for p in fits.posteriors]
     variance = [p.variance[undecided] for p in fits.posteriors]
-    removal = class_removal(REGION.cells_at(undecided), mean, variance)
+    removal = class_removal(REGION.values.cells.at(undecided), mean, variance)
     best = []
     for row in range(N):
         after = fits.expecting(torch.tensor([row]))

@@ -263,7 +263,7 @@ def test_the_first_row_removes_most_doubt_of_all(name, batch, weights) -> None:
             mean.append((p.mean + noise[:, j, None] * move)[:, open_rows].reshape(-1))
             left = (p.variance - move.square()).clamp_min(0).sqrt()[open_rows]
             sigma.append(left.expand(draws, -1).reshape(-1))
-        p_class = region.cells.probabilities(mean, sigma)
+        p_class = region.values.cells.probabilities(mean, sigma)
         doubt = (1 - p_class.square().sum(dim=-1)).view(draws, -1) / 2
         doubt = doubt @ pool.mass[open_rows]
         after.append((float(doubt.mean()), float(doubt.std()) / draws**0.5))

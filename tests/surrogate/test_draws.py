@@ -81,7 +81,7 @@ def test_contents_are_spread_as_dense_draws_are(most_exact, monkeypatch) -> None
     side = torch.zeros(N, dtype=torch.int8)
     side[:20], side[20:40] = 1, -1
     found = content_draws(
-        [now], Above(LEVEL).cells, side, mass, items, n=8000, seed=2
+        [now], Above(LEVEL).values.cells, side, mass, items, n=8000, seed=2
     ).numpy()
     # By numpy, from the dense covariance of all rows.
     K = now.covariance_with(items).numpy() + 1e-9 * np.eye(N)
@@ -146,7 +146,7 @@ def test_contents_of_many_rows_rest_on_a_sample(monkeypatch) -> None:
     side = torch.zeros(N, dtype=torch.int8)
     side[:20], side[20:40] = 1, -1
     n = 4000
-    full = content_draws([now], Above(LEVEL).cells, side, mass, items, n)
+    full = content_draws([now], Above(LEVEL).values.cells, side, mass, items, n)
     drawn_rows = []
 
     def seen(posterior, rows, *rest):
@@ -157,7 +157,7 @@ def test_contents_of_many_rows_rest_on_a_sample(monkeypatch) -> None:
     monkeypatch.setattr(drawn, "joint_draws", seen)
     # Over places of the comb, so that its own error averages out.
     parts = [
-        content_draws([now], Above(LEVEL).cells, side, mass, items, n, s)
+        content_draws([now], Above(LEVEL).values.cells, side, mass, items, n, s)
         for s in range(1, 9)
     ]
     assert max(drawn_rows) <= 60
@@ -182,7 +182,7 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
             yield block
 
     monkeypatch.setattr(drawn, "joint_draws", seen)
-    whole = conservative_rows([now], Above(-0.2).cells, items, 0.9)
+    whole = conservative_rows([now], Above(-0.2).values.cells, items, 0.9)
     assert len(blocks) == 1
     blocks.clear()
     monkeypatch.setattr(
@@ -190,7 +190,9 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
         "row_blocks",
         lambda n, *_: [slice(i, min(i + 2, n)) for i in range(0, n, 2)],
     )
-    assert torch.equal(conservative_rows([now], Above(-0.2).cells, items, 0.9), whole)
+    assert torch.equal(
+        conservative_rows([now], Above(-0.2).values.cells, items, 0.9), whole
+    )
     # Drawing ends with the block in which the answer is known.
     z = (now.mean + 0.2) / now.sigma
     more = int(whole.sum()) - int((z >= drawn.SURE).sum())
@@ -201,7 +203,7 @@ def test_a_conservative_set_does_not_depend_on_blocks(monkeypatch) -> None:
 def test_draws_are_a_function_of_their_seed() -> None:
     now, items = posterior(), torch.arange(N)
     side = torch.zeros(N, dtype=torch.int8)
-    given = [now], Above(LEVEL).cells, side, Pool(CELLS).mass, items
+    given = [now], Above(LEVEL).values.cells, side, Pool(CELLS).mass, items
     assert torch.equal(content_draws(*given, n=50), content_draws(*given, n=50))
     assert not torch.equal(
         content_draws(*given, n=50), content_draws(*given, n=50, seed=1)
@@ -216,7 +218,7 @@ def test_a_conservative_set_is_the_largest_that_is_above_together(
     monkeypatch.setattr(drawn, "MOST_EXACT", most_exact)
     now, items = posterior(), torch.arange(N)
     level = -0.2
-    member = conservative_rows([now], Above(level).cells, items, alpha, n=4000)
+    member = conservative_rows([now], Above(level).values.cells, items, alpha, n=4000)
     p = torch.special.ndtr((now.mean - level) / now.sigma)
     assert 0 < int(member.sum()) < N
     assert p[member].min() >= p[~member].max()

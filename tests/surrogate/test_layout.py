@@ -241,7 +241,7 @@ def test_the_row_and_output_are_the_best_per_cost_by_definition(model) -> None:
     undecided = state.belief.sides.candidates.nonzero().view(-1)
     mean = [p.mean[undecided] for p in fits.posteriors]
     variance = [p.variance[undecided] for p in fits.posteriors]
-    removal = class_removal(REGION.cells_at(undecided), mean, variance)
+    removal = class_removal(REGION.values.cells.at(undecided), mean, variance)
     best = []
     for row in range(2 * N_ROWS):
         after = fits.expecting(torch.tensor([row]))

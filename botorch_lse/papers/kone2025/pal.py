@@ -40,7 +40,7 @@ class ParetoByRectangles(ParetoSet):
     """
 
     @property
-    def promise(self) -> str:
+    def _promise(self) -> str:
         r"""The claim that holds with the stated probability."""
         if not bool(self.tolerances.any()):
             return (

@@ -43,6 +43,7 @@ from botorch_lse.estimators import (
     head_from_arms,
     quadratic_features,
 )
+from botorch_lse.goals.base import GoalFacts, all_are_right
 from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
 from botorch_lse.strategies.forecast import Forecast, smallest
@@ -269,9 +270,9 @@ class LinearGoal(ABC):
     """Whether items are decided one by one, not in pairs."""
 
     @property
-    def m(self) -> int:
-        r"""The number of outputs; 1 unless a subclass says otherwise."""
-        return 1
+    def facts(self) -> GoalFacts:
+        r"""The facts: by default one level of one output."""
+        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
 
     @abstractmethod
     def decided(self, belief: LinearBelief) -> LinearBelief:
@@ -288,34 +289,15 @@ class LinearGoal(ABC):
     @property
     def noise_units(self) -> tuple[float, ...]:
         r"""The unit of each output's noise."""
-        return (1.0,) * self.m
-
-    @property
-    def has_one_level(self) -> bool:
-        r"""Whether one number, stated or estimated, tells on which side a value is."""
-        return self.m == 1
+        return (1.0,) * self.facts.n_outputs
 
     def in_units(self, values: Tensor) -> Tensor:
         r"""The values of the outputs as they enter the estimates: unchanged."""
         return values
 
-    @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
-        return f"all decided rows are right{self._up_to}"
-
-    @property
-    def stated_level(self) -> float | None:
-        r"""The level, if it is known before any data; else ``None``."""
+    def level(self, belief: LinearBelief) -> float | None:
+        r"""The level, stated or as estimated; ``None`` where there is not one."""
         return None
-
-    def level(self, belief: LinearBelief) -> float:
-        r"""The level as estimated, where there is one, units of ``y``."""
-        raise NotImplementedError  # of several outputs
-
-    @property
-    def _up_to(self) -> str:
-        return f" up to {written(self.epsilon)}" if self.epsilon > 0 else ""
 
     @abstractmethod
     def probabilities(self, belief: LinearBelief) -> Tensor:
@@ -519,7 +501,7 @@ class LinearAlgorithm(Algorithm):
             self.W,
             self.delta if self.burn_in is None else self.delta / 2,
             len(self.items),
-            self.goal.m,
+            self.goal.facts.n_outputs,
             batches=self.goal.by_items and spans and self.max_repeats is None,
         )
 
@@ -531,7 +513,7 @@ class LinearAlgorithm(Algorithm):
         Args:
             seed: The run's seed; not used, since nothing here is random.
         """
-        (T, h), m, widths = self.Z.shape, self.goal.m, self.widths
+        (T, h), m, widths = self.Z.shape, self.goal.facts.n_outputs, self.widths
         data = None if self.burn_in is None else BurnInData.empty(len(self.pool))
         unknown = torch.full((T, m), torch.inf, dtype=torch.float64)
         sums = Sums.empty(len(self.pool), h, m)
@@ -739,19 +721,20 @@ class LinearAlgorithm(Algorithm):
     @property
     def audit_accuracy(self) -> float | None:
         r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if not self.goal.has_one_level or self.items is not self.pool:
+        if not self.goal.facts.has_one_level or self.items is not self.pool:
             return None
         return self.goal.epsilon
 
     def audit_level(self, belief: LinearBelief) -> float:
         r"""The level by which an audit judges, stated or as estimated now."""
-        stated = self.goal.stated_level
-        return self.goal.level(belief) if stated is None else stated
+        level = self.goal.level(belief)
+        assert level is not None  # else an audit has a judge of its own
+        return level
 
     @property
     def has_stated_level(self) -> bool:
         r"""Whether the level is known beforehand."""
-        return self.goal.stated_level is not None
+        return self.goal.facts.level is not None
 
     @property
     def audit_is_gaussian(self) -> bool:  # type: ignore[override]
@@ -779,7 +762,7 @@ class LinearAlgorithm(Algorithm):
     @property
     def n_columns(self) -> int:  # type: ignore[override]
         r"""The number of the goal's outputs."""
-        return self.goal.m
+        return self.goal.facts.n_outputs
 
     def audit_judge(self, belief: LinearBelief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
@@ -809,9 +792,9 @@ class LinearAlgorithm(Algorithm):
         r"""The claimed probability and its assumptions, as a sentence."""
         d = self.X.shape[1]
         return (
-            f"With probability {written(1 - self.delta)}, {self.goal.promise}; assumes "
-            f"{self.noise_in_words}, independent within a batch, f linear in the {d} "
-            f"feature{'s' if d > 1 else ''}."
+            f"With probability {written(1 - self.delta)}, {self.goal.facts.promise}; "
+            f"assumes {self.noise_in_words}, independent within a batch, f linear in "
+            f"the {d} feature{'s' if d > 1 else ''}."
         )
 
     def classification(self, belief: LinearBelief) -> Classification:

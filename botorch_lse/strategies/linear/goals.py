@@ -16,15 +16,16 @@ from botorch_lse.confidence.classify import (
     ABOVE,
     BELOW,
     UNDECIDED,
-    explicit_sides,
     level_ends,
     may_be_on_either,
 )
-from botorch_lse.confidence.judges import Judge, ParetoJudge, RegionJudge
+from botorch_lse.confidence.judges import Judge, ParetoJudge
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.classification import Classification, gaussian_probability_above
 from botorch_lse.data.pool import Pool
-from botorch_lse.goals.regions import ClassSides, Region
+from botorch_lse.functional.value_region import ValueRegion
+from botorch_lse.goals.base import ClassSides, GoalFacts
+from botorch_lse.goals.regions import Region
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearGoal, Questions
 
@@ -32,54 +33,6 @@ PAIRS = 2**21
 """Pairs of items compared at once."""
 SAME = 1e-9
 """Items whose difference has a width below this share of the largest are equal."""
-
-
-# --- level ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Level(LinearGoal):
-    r"""The level set ``above = {x : f(x) > threshold}``.
-
-    Args:
-        threshold: The level, units of ``y``.
-        epsilon: The accuracy.
-    """
-
-    threshold: float
-    epsilon: float = 0.0
-
-    by_items = True
-
-    @property
-    def stated_level(self) -> float:
-        r"""The threshold, which is known beforehand."""
-        return self.threshold
-
-    def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""The sides after the current intervals; decided items stay as they are."""
-        lower, upper = belief.lower[:, 0], belief.upper[:, 0]
-        now = explicit_sides(lower, upper, self.threshold, self.epsilon)
-        side = torch.where(belief.side == UNDECIDED, now, belief.side)
-        return replace(belief, side=side)
-
-    def within(self, belief: LinearBelief) -> Tensor | None:
-        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
-        if self.epsilon == 0:
-            return None
-        ends = belief.lower[:, 0], belief.upper[:, 0]
-        return may_be_on_either(belief.side, *ends, self.threshold, self.threshold)
-
-    def questions(self, belief: LinearBelief) -> Questions:
-        r"""The features of the undecided items, and their distances from the level."""
-        gaps = (belief.mean[belief.open, 0] - self.threshold).abs() + self.epsilon
-        return Questions(belief.Z[belief.open], gaps)
-
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being above the level."""
-        return gaussian_probability_above(
-            belief.mean[:, 0], belief.sigma, self.threshold
-        )
 
 
 # --- region ---------------------------------------------------------------------------
@@ -97,43 +50,32 @@ class InRegion(LinearGoal):
     """
 
     region: Region
-    unit: tuple[float, ...]
+    unit: tuple[float, ...] = (1.0,)
 
     by_items = True
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]
         r"""The largest accuracy of an output."""
-        return self.region.tolerance
+        return self.region.facts.tolerance
 
     @property
-    def m(self) -> int:
-        r"""The number of outputs."""
-        return self.region.n_outputs
+    def facts(self) -> GoalFacts:
+        r"""The facts of the region."""
+        return self.region.facts
 
     def judge(self) -> Judge:
         r"""The judge that compares the classes of values."""
-        return RegionJudge(self.region)
+        return self.region.judge()
+
+    def level(self, belief: LinearBelief) -> float | None:
+        r"""The level, if there is only one."""
+        return self.facts.level
 
     @property
     def noise_units(self) -> tuple[float, ...]:
         r"""The unit of each output's noise."""
         return self.unit
-
-    @property
-    def has_one_level(self) -> bool:
-        r"""Whether one number tells on which side each value is."""
-        return self.region.has_one_level
-
-    @property
-    def stated_level(self) -> float | None:
-        r"""The level, if there is only one."""
-        return self.region.stated_level
-
-    @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
-        return self.region.promise
 
     def in_units(self, values: Tensor) -> Tensor:
         r"""Values of the outputs in units of their noise."""
@@ -146,13 +88,17 @@ class InRegion(LinearGoal):
         pairs = zip(values.unbind(dim=-1), self.unit, strict=True)
         return [own * unit for own, unit in pairs]
 
+    @property
+    def _values(self) -> ValueRegion:
+        return self.region.values
+
     def _allowed(self, belief: LinearBelief) -> Tensor:
         ends = self._columns(belief.lower), self._columns(belief.upper)
-        return self.region.allowed(*ends)
+        return self._values.allowed(*ends)
 
     def decided(self, belief: LinearBelief) -> LinearBelief:
         r"""The sides after the current intervals; decided items stay as they are."""
-        now = self.region.codes(self.region.cells.agreed(self._allowed(belief)))
+        now = self.region.values.codes(self._values.cells.agreed(self._allowed(belief)))
         side = torch.where(belief.side == UNDECIDED, now, belief.side)
         return replace(belief, side=side)
 
@@ -164,19 +110,19 @@ class InRegion(LinearGoal):
         """
         rows = belief.open
         mean = [own[rows] for own in self._columns(belief.mean)]
-        margin, _ = self.region.cells.at(rows).margins(mean, mean, self.unit)
-        pairs = zip(self.region.accuracies, self.unit, strict=True)
+        margin, _ = self._values.cells.at(rows).margins(mean, mean, self.unit)
+        pairs = zip(self._values.accuracies, self.unit, strict=True)
         least = min(epsilon / unit for epsilon, unit in pairs)
         return Questions(belief.Z[rows], margin.abs() + least)
 
     def _spread(self, belief: LinearBelief) -> Tensor:
         r"""``T x m`` standard deviations, in units of the noise."""
-        return belief.sigma.unsqueeze(-1).expand(-1, self.m)
+        return belief.sigma.unsqueeze(-1).expand(-1, len(self.unit))
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
         r"""``T`` probabilities of being in the region."""
         parts = self._columns(belief.mean), self._columns(self._spread(belief))
-        return self.region.cells.probabilities(*parts)[:, -1]
+        return self._values.cells.probabilities(*parts)[:, -1]
 
     def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
         r"""The answer; for several outputs ``mean`` and its bounds are margins."""
@@ -188,7 +134,7 @@ class InRegion(LinearGoal):
         sides = self.region.start(len(items))
         sides = replace(sides, side=belief.side, candidates=belief.side == UNDECIDED)
         if isinstance(sides, ClassSides):
-            now = self.region.cells.agreed(self._allowed(belief))
+            now = self._values.cells.agreed(self._allowed(belief))
             sides = replace(sides, classes=now)
         return self.region.described(sides, regions, self.unit, claim)
 
@@ -236,9 +182,11 @@ class Best(LinearGoal):
         return Questions(vectors, behind[others] + self.epsilon)
 
     @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
-        return f"`above` is the best item{self._up_to} once all are decided"
+    def facts(self) -> GoalFacts:
+        r"""The facts: one output, and the best item is sought."""
+        up_to = f" up to {written(self.epsilon)}" if self.epsilon > 0 else ""
+        promise = f"`above` is the best item{up_to} once all are decided"
+        return GoalFacts(promise, self.epsilon, seeks_best=True)
 
     def probabilities(self, belief: LinearBelief) -> Tensor:
         r"""``T`` probabilities of being the best item."""
@@ -401,11 +349,6 @@ class ParetoSet(LinearGoal):
     signs: Tensor
     epsilon: float = 0.0
 
-    @property
-    def m(self) -> int:
-        r"""The number of outputs."""
-        return len(self.signs)
-
     def judge(self) -> Judge:
         r"""The judge that compares values with the accepted items."""
         epsilon = torch.full_like(self.signs, self.epsilon)
@@ -452,8 +395,20 @@ class ParetoSet(LinearGoal):
         return Questions(torch.cat(vectors), torch.cat(gaps))
 
     @property
-    def promise(self) -> str:
-        r"""The claim of the guarantee: a clause after "With probability 0.95"."""
+    def facts(self) -> GoalFacts:
+        r"""The facts: several outputs without levels."""
+        return GoalFacts(
+            self._promise,
+            self.epsilon,
+            n_outputs=len(self.signs),
+            directions=tuple((self.signs > 0).tolist()),
+            n_comparisons=0,
+            has_one_level=False,
+            seeks_best=True,
+        )
+
+    @property
+    def _promise(self) -> str:
         if self.epsilon > 0:
             return (
                 "no Pareto optimal row is rejected and no row accepted that another "

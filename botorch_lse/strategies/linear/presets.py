@@ -36,7 +36,7 @@ from botorch_lse.goals.pareto import (
     signs_of,
     with_columns,
 )
-from botorch_lse.goals.regions import Region
+from botorch_lse.goals.regions import Above, Region
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.devices import on_device
@@ -51,7 +51,6 @@ from botorch_lse.strategies.linear.algorithm import (
 from botorch_lse.strategies.linear.goals import (
     Best,
     InRegion,
-    Level,
     ParetoSet,
     Share,
 )
@@ -183,7 +182,7 @@ class LinearStrategy(Strategy):
     @property
     def m(self) -> int:
         r"""The number of outputs."""
-        return self.goal.m
+        return self.goal.facts.n_outputs
 
     @property
     def first_noise_var(self) -> Tensor:
@@ -303,7 +302,7 @@ class MELKLinearStrategy(LinearStrategy):
     def goal(self) -> LinearGoal:
         r"""The goal: which items lie above the threshold, or in the region."""
         if not isinstance(self.threshold, Region):
-            return Level(float(self.threshold), self.epsilon)
+            return InRegion(Above(float(self.threshold), self.epsilon))
         m = self.threshold.n_outputs
         unit = self.noise_std if isinstance(self.noise_std, Sequence) else (1.0,) * m
         return InRegion(self.threshold, tuple(float(value) for value in unit))
@@ -443,7 +442,7 @@ class HRAGELinearStrategy(LinearStrategy):
         r"""The goal: which items lie above the threshold, or the best item."""
         if self.threshold is None:
             return Best(self.epsilon)
-        return Level(float(self.threshold), self.epsilon)
+        return InRegion(Above(float(self.threshold), self.epsilon))
 
     @cached_property
     def burn_in_plan(self) -> BurnInPlan | None:

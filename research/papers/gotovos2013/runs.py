@@ -102,10 +102,11 @@ def _scores(
     problem: Problem, strategy: GPStrategy, state: State
 ) -> tuple[float, float]:
     answer = state.classification
-    level = strategy.goal.level(answer.mean)
+    region = strategy.goal.region([answer.mean])
+    assert region is not None  # a level, or a share of the maximum
     return (
         f1_score(answer.best_guess, problem.above),
-        f1_score(answer.mean > level, problem.above),
+        f1_score(answer.mean > region.level, problem.above),
     )
 
 

@@ -102,7 +102,7 @@ def test_a_row_is_right_only_if_all_it_may_be_is_near_its_class(name) -> None:
     std = 0.3 * torch.rand(n, m, generator=generator, dtype=torch.float64)
     labels = torch.randint(region.n_classes, (n,), generator=generator)
     values = Values(mean, std, torch.full((n,), 8), 8)
-    mistaken, judge = 0.05, RegionJudge(region)
+    mistaken, judge = 0.05, RegionJudge(region.values)
     verdict = judge.verdicts(labels, values, mistaken)
     assert {*verdict.tolist()} == {-1, 1}  # it was the last look
     ways = sum(min(len(part), 2) for part in region._levels)
@@ -122,10 +122,14 @@ def test_what_is_near_a_level_may_be_claimed_on_either_side() -> None:
     exact = Values(mean, torch.zeros_like(mean), torch.ones(3).long(), 8)
     for label in (0, 1):
         labels = torch.full((3,), label)
-        assert RegionJudge(region).verdicts(labels, exact, 0.05).tolist() == [1, 1, 1]
+        assert RegionJudge(region.values).verdicts(labels, exact, 0.05).tolist() == [
+            1,
+            1,
+            1,
+        ]
     far = Values(mean * 4, exact.noise_std, exact.counts, 8)
     labels = torch.tensor([1, 1, 1])
-    assert RegionJudge(region).verdicts(labels, far, 0.05).tolist() == [1, -1, 1]
+    assert RegionJudge(region.values).verdicts(labels, far, 0.05).tolist() == [1, -1, 1]
 
 
 @pytest.mark.some(1)
@@ -152,7 +156,7 @@ def test_noise_makes_a_wrong_row_look_right_no_more_often_than_stated(name, n) -
                 spread = torch.full_like(total, std)
                 values = Values(total / count, spread, counts, 8)
                 labels = torch.full_like(counts, label)
-                now = RegionJudge(region).verdicts(labels, values, mistaken)
+                now = RegionJudge(region.values).verdicts(labels, values, mistaken)
                 found = torch.where(found == 0, now, found)
             share = float((found == 1).double().mean())
             assert share <= mistaken + 4 * (mistaken * (1 - mistaken) * 60 / n) ** 0.5
