@@ -249,7 +249,7 @@ class LevelSetNode(ExternalGenerationNode):
         many rows it wants: Ax tells a node the number of trials only once they are
         made.
         """
-        return self.asynchronous or self.strategy.algorithm.size_is_open
+        return self.asynchronous or self.strategy.algorithm.facts.size_is_open
 
     def _asker(self, state: State) -> Strategy:
         r"""The strategy that plans a single row from a state."""

@@ -6,11 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW
-from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.designs.rounding import MOST
@@ -53,27 +51,9 @@ class RoundsAlgorithm(Algorithm):
             return request.pending[:0]
         return self.rows(belief, request.seed, request.round)
 
-    def planning_belief(self, belief: Any) -> Any:
-        r"""The belief unchanged: rows are planned from what the answer rests on."""
-        return belief
-
     def takes_any_rows(self, belief: Any) -> bool:
         r"""Whether rows may be excluded: never, for a round is judged as a whole."""
         return False
-
-    def open_rows(self, belief: Any) -> Tensor:
-        r"""The rows that may be measured: all of them, at any time."""
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def repeats_left(
-        self, belief: Any, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""The counts of measurements left, without any limit of ours."""
-        return left
-
-    def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The rows as planned, which are sorted: sorting millions takes seconds."""
-        return rows
 
 
 def countable(size: float) -> float:

@@ -3,9 +3,10 @@ r"""The interface of algorithms that the loop asks, and the words for ends of ru
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.confidence.calibration import Calibration
@@ -14,6 +15,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
+from botorch_lse.goals.base import Goal
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
@@ -36,43 +38,67 @@ EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
 """What every answer says once rows were excluded."""
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    r"""One more complete round, as an algorithm learns it.
+
+    Args:
+        new: The observations of the round.
+        history: All observations, which end with ``new``.
+        seed: The run's seed, for fits.
+        looks: How many looks at the intervals the round's data may have had, the one
+            that is to come included.
+        is_planned: Whether the round holds just what was planned for it; told only
+            where ``facts.needs_plans``.
+    """
+
+    new: Observations
+    history: Observations
+    seed: int
+    looks: int = 1
+    is_planned: bool = False
+
+
+@dataclass(frozen=True)
+class AlgorithmFacts:
+    r"""What the loop must know of an algorithm before any data.
+
+    Args:
+        needs_its_rows: Whether rows that were not asked for teach nothing. A round is
+            then complete once it holds all rows asked for, not once it is as long, and
+            what is told after the end changes nothing.
+        needs_plans: Whether rounds that came exactly as planned are learnt otherwise.
+            Some widths hold only for rounds whose rows were fixed before any of their
+            values was seen.
+        size_is_open: Whether ``ask`` may say how many measurements a batch has.
+    """
+
+    needs_its_rows: bool = False
+    needs_plans: bool = False
+    size_is_open: bool = False
+
+
 class Algorithm(ABC):
     r"""The interface that the loop asks: beliefs, rows to measure, answers.
 
     All answers are functions of their arguments alone, so that a run can be rebuilt
     from its seed and its observations. A belief is whatever the algorithm keeps of the
     complete rounds; the loop hands it on and never looks inside.
+
+    What audits ask besides is ``Auditable``, what asks of a model ``Predicts``.
     """
 
-    needs_its_rows: bool = False
-    """Whether rows that were not asked for teach nothing. A round is then complete once
-    it holds all rows asked for, not once it is as long, and what is told after the end
-    changes nothing."""
+    facts: AlgorithmFacts = AlgorithmFacts()
+
+    # --- learning ---------------------------------------------------------------------
 
     @abstractmethod
     def start(self, seed: int) -> Any:
         r"""The belief before any observation."""
 
     @abstractmethod
-    def learn(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        r"""The belief after one more complete round; ``history`` ends with ``new``."""
-
-    @property
-    def needs_plans(self) -> bool:
-        r"""Whether ``learn_planned`` differs from ``learn``.
-
-        Some widths hold only for rounds whose rows were fixed before any of their
-        values was seen: rounds that came exactly as they were planned.
-        """
-        return False
-
-    def learn_planned(
-        self, belief: Any, new: Observations, history: Observations, seed: int
-    ) -> Any:
-        r"""The belief after one more round that holds exactly what was planned."""
-        return self.learn(belief, new, history, seed)
+    def learn(self, belief: Any, step: Step) -> Any:
+        r"""The belief after one more complete round."""
 
     def lose(self, belief: Any, rows: Tensor, history: Observations, seed: int) -> Any:
         r"""The belief after rows of a round were used up without a result.
@@ -85,187 +111,11 @@ class Algorithm(ABC):
         """
         return belief
 
-    def count_looks(self, belief: Any, n: int) -> Any:
-        r"""The belief if the next round's data may have been looked at before.
-
-        Args:
-            belief: The belief after the complete rounds.
-            n: How many looks at the intervals there may have been besides the one that
-                is to come.
-        """
-        return belief
-
-    def takes_any_rows(self, belief: Any) -> bool:
-        r"""Whether other rows would do as well as those that the algorithm asks for.
-
-        If not, rows cannot be excluded, and results not be learnt from as they come.
-        """
-        return not self.needs_its_rows
-
-    @property
-    def size_is_open(self) -> bool:
-        r"""Whether ``ask`` may say how many measurements a batch has."""
-        return False
-
-    def stop_reason(self, belief: Any, answer: Classification) -> str | None:
-        r"""The reason to ask for nothing more; ``None`` while something is open.
-
-        Args:
-            belief: The belief after the complete rounds.
-            answer: The result of ``classification``.
-        """
-        return None if bool(answer.undecided.any()) else DECIDED
-
-    def may_measure(self, belief: Any, left: Tensor) -> bool:
-        r"""Whether a row is left that may be chosen.
-
-        Args:
-            belief: The belief after the complete rounds.
-            left: ``N`` counts of how often each row may still be measured.
-        """
-        return bool((self.open_rows(belief) & (left > 0)).any())
-
-    def is_out_of_reach(self, belief: Any, left: Tensor) -> bool:
-        r"""Whether no measurement of the rows left can decide anything more.
-
-        Args:
-            belief: The belief after the complete rounds.
-            left: ``N`` counts of how often each row may still be measured.
-        """
-        return False
-
-    def at_once(self, belief: Any, request: PlanRequest) -> int:
-        r"""The number of measurements that may be planned beside the pending ones.
-
-        Args:
-            belief: The belief after the complete rounds.
-            request: How many are asked for at most, and how often each row may still be
-                measured.
-        """
-        usable = request.left.clamp_max(request.size)
-        return int((usable * self.open_rows(belief)).sum())
-
-    def limit_reason(self, belief: Any, reason: str) -> str:
-        r"""The stop reason to report when the budget or the rows are used up.
-
-        Args:
-            belief: The belief after the complete rounds.
-            reason: ``"budget"``, ``"rows exhausted"`` or ``"out of reach"``, where
-                nothing tells more.
-        """
-        return reason
-
-    @property
-    def audit_accuracy(self) -> float | None:
-        r"""The distance from the level within which a side may be wrong.
-
-        ``None`` where no value of one row says whether its side is right.
-        """
-        return None
-
-    def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain if a measurement of a row does not show on which side it lies.
-
-        Args:
-            max_repeats: The largest number of measurements of one row.
-
-        Raises:
-            ValueError: If it does not.
-        """
-        if self.audit_accuracy is None:
-            raise ValueError(
-                "Expected no `audit` where one measurement of a row does not show "
-                "whether its side is right: it needs one level or a region, all "
-                "outputs in one measurement, and no `targets`."
-            )
-
-    audits_by_itself: bool = True
-    """Whether a row is right or wrong by itself to an audit, not beside others."""
-    n_columns: int = 1
-    """How many values a measurement has to an audit."""
-    audit_is_gaussian: bool = True
-    """Whether noise that is known is Gaussian to an audit; else it is sub-Gaussian."""
-
-    def audit_judge(self, belief: Any) -> Judge:
-        r"""The judge by which an audit compares values with the present claim.
-
-        By default with ``audit_level(belief)``, and ``has_stated_level`` says whether
-        that was estimated.
-        """
-        known: Any = self
-        accuracy = known.audit_accuracy
-        return LevelJudge(known.audit_level(belief), accuracy, known.has_stated_level)
-
-    def content(
-        self, belief: Any, answer: Classification, confidence: float
-    ) -> Content:
-        r"""The share above the level, with all that is known of it.
-
-        Args:
-            belief: The belief after the complete rounds.
-            answer: The result of ``classification``.
-            confidence: Of each interval that has one of its own.
-        """
-        return answer.content(confidence)
-
-    def conservative(self, belief: Any, alpha: float) -> Tensor:
-        r"""``T`` bools: items that are above together with probability ``alpha``.
-
-        Raises:
-            UnsupportedError: If there is no joint posterior of the items.
-        """
-        raise UnsupportedError(
-            "Expected a strategy on a Gaussian process, from which joint draws can be "
-            "made, but this one has none."
-        )
-
-    def claim(self, belief: Any) -> Classification:
-        r"""The answer if nothing were held back, which audits test."""
-        return self.classification(belief)
-
-    def remarks(self, belief: Any) -> tuple[Remark, ...]:
-        r"""Remarks on the told values that the answer does not make itself."""
-        return ()
-
-    def calibration(self, belief: Any, output: int) -> Calibration:
-        r"""The comparison of an output's predictions with what was measured.
-
-        Raises:
-            UnsupportedError: If nothing is predicted.
-        """
-        raise UnsupportedError(
-            "Expected a strategy on a Gaussian process: this one predicts no values "
-            "before they are measured, so there is nothing to compare."
-        )
-
-    def predict(
-        self, belief: Any, X: Tensor, data: Observations | None = None
-    ) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations of the function at ``M x d`` points.
-
-        Args:
-            belief: The belief after the complete rounds.
-            X: The points.
-            data: Observations to predict from, in place of all there are.
-
-        Raises:
-            UnsupportedError: If nothing is believed of points that are no rows.
-        """
-        raise UnsupportedError(
-            "Expected a strategy on a Gaussian process, but this one knows features of "
-            "the rows of its pool only, not of other points."
-        )
-
-    @abstractmethod
     def complete(self, observations: Observations) -> Observations:
         r"""The observations, with the noise variances that are known beforehand."""
+        return observations
 
-    @abstractmethod
-    def planning_belief(self, belief: Any) -> Any:
-        r"""The belief from which the next rows are planned.
-
-        Most often ``belief`` itself, on which the answer rests.
-        """
+    # --- choosing ---------------------------------------------------------------------
 
     @abstractmethod
     def round_size(self, belief: Any, room: int | None) -> int:
@@ -275,11 +125,16 @@ class Algorithm(ABC):
     def plan(self, belief: Any, request: PlanRequest) -> Tensor:
         r"""The rows to measure with replicates; fewer than asked if none is left."""
 
-    @abstractmethod
-    def open_rows(self, belief: Any) -> Tensor:
-        r"""``N`` bools: the rows that may be chosen."""
+    def usable(self, belief: Any, request: PlanRequest) -> Tensor:
+        r"""``N`` counts of what may be planned: how often each row, beside the pending.
 
-    @abstractmethod
+        Args:
+            belief: The belief after the complete rounds.
+            request: How many are asked for at most, and how often each row may still be
+                measured.
+        """
+        return request.left.clamp_max(request.size)
+
     def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
@@ -291,20 +146,46 @@ class Algorithm(ABC):
             pending: Rows that are being measured.
             left: ``N`` counts that ``max_repeats`` allows.
         """
+        return left
 
-    @abstractmethod
     def visiting_order(self, belief: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The order in which to measure a batch.
+        r"""The order in which to measure a batch; by default as planned.
 
         Args:
             belief: The belief after the complete rounds.
             rows: The rows of the batch, replicates included.
             before: Rows that will be measured before the batch.
         """
+        return rows
+
+    def takes_any_rows(self, belief: Any) -> bool:
+        r"""Whether other rows would do as well as those that the algorithm asks for.
+
+        If not, rows cannot be excluded, and results not be learnt from as they come.
+        """
+        return not self.facts.needs_its_rows
+
+    # --- the answer -------------------------------------------------------------------
 
     @abstractmethod
-    def classification(self, belief: Any) -> Classification:
-        r"""The side of every row, with bounds and a guarantee."""
+    def answer(self, belief: Any, as_claimed: bool = False) -> Classification:
+        r"""The side of every row, with bounds and a guarantee.
+
+        Args:
+            belief: The belief after the complete rounds.
+            as_claimed: Whether nothing is held back, as an audit tests it.
+        """
+
+    def limit(self, belief: Any, left: Tensor, reason: str | None) -> str | None:
+        r"""The reason to end a run that goes no further; ``None``: it goes on.
+
+        Args:
+            belief: The belief after the complete rounds.
+            left: ``N`` counts of how often each row may still be measured.
+            reason: ``"budget"`` or ``"rows exhausted"`` where no more may be measured;
+                ``None`` where rows are left, which may be of no use any more.
+        """
+        return reason
 
     @abstractmethod
     def forecast(self, belief: Any, told: int) -> Forecast:
@@ -313,4 +194,117 @@ class Algorithm(ABC):
         Args:
             belief: The belief after the complete rounds.
             told: Measurements of the open round that are told already.
+        """
+
+
+# --- what audits ask ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AuditFacts:
+    r"""What an audit must know of an algorithm before any data.
+
+    Args:
+        n_outputs: How many values a measurement has.
+        accuracy: The distance from the level within which a side may be wrong; ``None``
+            where sides are not those of one level.
+        by_itself: Whether a row is right or wrong by itself, not beside others.
+        is_gaussian: Whether noise that is known is Gaussian; else it is sub-Gaussian.
+        needs_repeats: Whether one value of a row says too little: its noise is not
+            known, and its side not enough.
+        noise_in_words: The noise that is known, in words.
+    """
+
+    n_outputs: int = 1
+    accuracy: float | None = None
+    by_itself: bool = True
+    is_gaussian: bool = True
+    needs_repeats: bool = False
+    noise_in_words: str = "Gaussian noise of the given standard deviation"
+
+
+@runtime_checkable
+class Auditable(Protocol):
+    r"""The interface of algorithms whose answer an audit can test."""
+
+    @property
+    def audit_facts(self) -> AuditFacts | None:
+        r"""The facts; ``None`` where a row's value does not show its side."""
+
+    def audit_judge(self, belief: Any) -> Judge:
+        r"""The judge by which an audit compares values with the present claim."""
+
+    def audit_noise(self, belief: Any, new: Observations) -> Tensor:
+        r"""``n`` or ``n x m`` noise variances of values, units of ``y`` squared."""
+
+    def audit_noise_kind(self, belief: Any) -> str:
+        r"""The kind of knowledge about the noise: see ``AuditNote``."""
+
+
+def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:
+    r"""The judge of a goal's claims; ``None`` where no value shows a row's side.
+
+    Args:
+        goal: What is decided about rows that can be measured.
+        mean: For each output the present means, by which a level may be estimated.
+    """
+    if not goal.facts.has_one_level:
+        return goal.judge()
+    region = goal.region(mean)
+    assert region is not None  # it has a level
+    return LevelJudge(region.level, goal.epsilon, goal.facts.level is not None)
+
+
+# --- what asks of a model -------------------------------------------------------------
+
+
+@runtime_checkable
+class Predicts(Protocol):
+    r"""The interface of algorithms with a model of the function."""
+
+    def predict(
+        self, belief: Any, X: Tensor, data: Observations | None = None
+    ) -> tuple[Tensor, Tensor]:
+        r"""Means and standard deviations of the function at ``M x d`` points.
+
+        Args:
+            belief: The belief after the complete rounds.
+            X: The points.
+            data: Observations to predict from, in place of all there are.
+        """
+
+    def calibration(self, belief: Any, output: int) -> Calibration:
+        r"""The comparison of an output's predictions with what was measured."""
+
+    def conservative(self, belief: Any, alpha: float) -> Tensor:
+        r"""``T`` bools: items that are above together with probability ``alpha``."""
+
+    def remarks(self, belief: Any) -> tuple[Remark, ...]:
+        r"""Remarks on the told values that the answer does not make itself."""
+
+    # --- the share above ---
+
+    @property
+    def has_content(self) -> bool:
+        r"""Whether rows on one side have a meaningful share of the pool."""
+
+    @property
+    def can_draw_content(self) -> bool:
+        r"""Whether draws of the posteriors decide sides (the levels are stated)."""
+
+    def can_estimate(self, belief: Any) -> bool:
+        r"""Whether the initial design is complete, and its values on both sides."""
+
+    def worth(self, belief: Any, new: Observations) -> float:
+        r"""The number of exact measurements that a round is worth."""
+
+    def content(
+        self, belief: Any, answer: Classification, confidence: float
+    ) -> Content:
+        r"""The share above the level, with all that is known of it.
+
+        Args:
+            belief: The belief after the complete rounds.
+            answer: The result of ``answer``.
+            confidence: Of each interval that has one of its own.
         """

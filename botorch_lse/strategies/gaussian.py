@@ -26,7 +26,7 @@ from botorch_lse.confidence.calibration import (
     growing_noise,
 )
 from botorch_lse.confidence.classify import UNDECIDED
-from botorch_lse.confidence.judges import BY_SIDES, Judge
+from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
 from botorch_lse.data.arguments import check_labels, first_of_each, points_of
@@ -50,7 +50,16 @@ from botorch_lse.rules.base import (
     is_informed,
     problems_of,
 )
-from botorch_lse.strategies.algorithm import ALL_ABOVE, NONE_FOUND, Algorithm
+from botorch_lse.strategies.algorithm import (
+    ALL_ABOVE,
+    NONE_FOUND,
+    OUT_OF_REACH,
+    Algorithm,
+    AlgorithmFacts,
+    AuditFacts,
+    Step,
+    judge_of,
+)
 from botorch_lse.strategies.forecast import (
     MOST_PLANNED,
     ROUGH,
@@ -164,7 +173,12 @@ class GaussianAlgorithm(Algorithm):
     needs_both_sides: bool = True
     forecasts_by_design: bool = False
     source: str = "Gotovos et al. 2013, {theorem}"
-    size_is_open: bool = False  # type: ignore[misc]  # a field for a property
+    size_is_open: bool = False
+
+    @property
+    def facts(self) -> AlgorithmFacts:  # type: ignore[override]
+        r"""The facts: any rows teach."""
+        return AlgorithmFacts(size_is_open=self.size_is_open)
 
     def check(self) -> None:
         r"""Complain if the parts do not fit each other.
@@ -433,17 +447,11 @@ class GaussianAlgorithm(Algorithm):
         r"""The observations with the noise variances that are known beforehand."""
         return self.model.complete(observations)
 
-    def learn(
-        self, belief: Belief, new: Observations, history: Observations, seed: int
-    ) -> Belief:
-        r"""The belief after one more complete round.
-
-        Args:
-            belief: The belief before.
-            new: The round's observations.
-            history: All observations, of which ``new`` is the end.
-            seed: The run's seed, for fits.
-        """
+    def learn(self, belief: Belief, step: Step) -> Belief:
+        r"""The belief after one more complete round."""
+        new, history, seed = step.new, step.history, step.seed
+        if step.looks > 1:  # somebody may have seen as many intervals
+            belief = self._with_looks(belief, step.looks - 1)
         fits = self.model.count_round(belief.fits, new)
         believed = _without(history, belief.slips)  # a slip says nothing of the noise
         refuted = self.model.refuted(believed)
@@ -658,14 +666,13 @@ class GaussianAlgorithm(Algorithm):
             return belief
         fits = belief.fits
         if not (fits.is_informed or fits.learns_noise) and len(history):
-            return self.learn(belief, history.select(rows[:0]), history, seed)
+            return self.learn(belief, Step(history.select(rows[:0]), history, seed))
         if belief.held_back is None:
             return belief
         sides = belief.held_back
         return replace(belief, sides=sides, one_sided=None, held_back=None)
 
-    def count_looks(self, belief: Belief, n: int) -> Belief:
-        r"""The belief with more intervals counted that somebody may have seen."""
+    def _with_looks(self, belief: Belief, n: int) -> Belief:
         fits = replace(belief.fits, more_looks=belief.fits.more_looks + n)
         return replace(belief, fits=fits, n_intervals=belief.n_intervals + n)
 
@@ -895,7 +902,7 @@ class GaussianAlgorithm(Algorithm):
 
     # --- choosing ---------------------------------------------------------------------
 
-    def planning_belief(self, belief: Belief) -> Belief:
+    def _planning_belief(self, belief: Belief) -> Belief:
         r"""The belief from which the next rows are planned.
 
         While all data lie on one side of the level, it is that of the unfitted model,
@@ -916,6 +923,7 @@ class GaussianAlgorithm(Algorithm):
 
     def plan(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows to measure next, replicates included; see ``Algorithm.plan``."""
+        belief = self._planning_belief(belief)
         burn_in, data = self.model.burn_in, belief.fits.burn_in
         if burn_in is not None and data is not None and data.variances is None:
             given = (request.size, request.left, request.pending)
@@ -1018,20 +1026,31 @@ class GaussianAlgorithm(Algorithm):
             return belief.fits.layout.by_row(belief.sides.candidates)
         return torch.ones(len(self.pool), dtype=torch.bool)
 
-    def may_measure(self, belief: Belief, left: Tensor) -> bool:
-        r"""Whether a row may be chosen that can tell more.
+    def usable(self, belief: Belief, request: PlanRequest) -> Tensor:
+        r"""``N`` counts of what may be planned and can tell more.
 
         Where all values are the same, noise that is learnt from them included, repeats
         cannot, nor can they where the model does not fit what was measured.
         """
-        usable = self.open_rows(belief) & (left > 0)
+        counts = request.left.clamp_max(request.size) * self.open_rows(belief)
         fits = belief.fits
         is_alike = belief.is_alike and fits.is_informed and not fits.has_known_noise
         if is_alike or belief.is_refuted:
-            usable &= self.model.unseen(belief.fits.measured, belief.lost)
-        return bool(usable.any())
+            counts = counts * self.model.unseen(belief.fits.measured, belief.lost)
+        return counts
 
-    def is_out_of_reach(self, belief: Belief, left: Tensor) -> bool:
+    def limit(self, belief: Belief, left: Tensor, reason: str | None) -> str | None:
+        r"""The reason to end a run that goes no further; see ``Algorithm.limit``.
+
+        With all values on one side it says so.
+        """
+        if reason is None and self._is_out_of_reach(belief, left):
+            reason = OUT_OF_REACH
+        if reason is None or belief.one_sided is None:
+            return reason
+        return SO_FAR[belief.one_sided.side]
+
+    def _is_out_of_reach(self, belief: Belief, left: Tensor) -> bool:
         r"""Whether no measurement of the rows left can decide anything more.
 
         If the usable rows' values were known exactly, the variance ``v`` of an item
@@ -1162,59 +1181,29 @@ class GaussianAlgorithm(Algorithm):
 
     # --- audits -----------------------------------------------------------------------
 
-    @property
-    def audit_accuracy(self) -> float | None:
-        r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if not self.goal.facts.has_one_level or self.items is not self.pool:
-            return None
-        return self.goal.epsilon
-
-    def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain if a measurement of a row does not show on which side it lies.
-
-        Raises:
-            ValueError: If it does not.
-        """
-        if self._own_judge is None:
-            super().check_audit(max_repeats)
-            return
-        is_stated = all(output.known_noise is not None for output in self.model.outputs)
-        has_no_pairs = max_repeats == 1 and not (is_stated or self.model.is_fixed)
-        if not self._own_judge.knows_sides and has_no_pairs:
-            raise ValueError(BY_SIDES)
-
     @cached_property
-    def _own_judge(self) -> Judge | None:
+    def audit_facts(self) -> AuditFacts | None:
+        r"""The facts for audits; ``None`` where points of their own are decided."""
         if self.items is not self.pool:
             return None
-        return self.goal.judge()
-
-    @property
-    def audits_by_itself(self) -> bool:  # type: ignore[override]
-        r"""Whether each row is judged by itself: not for a Pareto set."""
-        return self._own_judge is None or self._own_judge.by_itself
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        r"""The number of the goal's outputs."""
-        return self.goal.facts.n_outputs
+        facts, judge = self.goal.facts, self.goal.judge()
+        if judge is None and not facts.has_one_level:
+            return None
+        is_stated = all(output.known_noise is not None for output in self.model.outputs)
+        knows_noise = is_stated or self.model.is_fixed
+        return AuditFacts(
+            facts.n_outputs,
+            self.goal.epsilon if facts.has_one_level else None,
+            by_itself=judge is None or judge.by_itself,
+            needs_repeats=not (knows_noise or judge is None or judge.knows_sides),
+        )
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
-        if self.audit_accuracy is None and self._own_judge is not None:
-            return self._own_judge
-        return super().audit_judge(belief)
-
-    def audit_level(self, belief: Belief) -> float:
-        r"""The level by which an audit judges, stated or as estimated now."""
-        region = self.goal.region([p.mean for p in belief.fits.posteriors])
-        assert region is not None  # else an audit has a judge of its own
-        return region.level
-
-    @property
-    def has_stated_level(self) -> bool:
-        r"""Whether the level is known beforehand."""
-        return self.goal.facts.level is not None
+        means = [posterior.mean for posterior in belief.fits.posteriors]
+        judge = judge_of(self.goal, means)
+        assert judge is not None  # else there are no facts for audits
+        return judge
 
     @property
     def has_content(self) -> bool:
@@ -1255,15 +1244,17 @@ class GaussianAlgorithm(Algorithm):
         predicted = (p.prior.predict_noise is not None for p in fits.posteriors)
         return SIDE if any(predicted) else LEARNT
 
-    @property
-    def noise_in_words(self) -> str:
-        r"""The known noise, in words."""
-        return "Gaussian noise of the given standard deviation"
-
     # --- the answer -------------------------------------------------------------------
 
-    def classification(self, belief: Belief) -> Classification:
-        r"""The side of every item, with bounds and a guarantee."""
+    def answer(self, belief: Belief, as_claimed: bool = False) -> Classification:
+        r"""The side of every item, with bounds and a guarantee.
+
+        Args:
+            belief: The belief after the complete rounds.
+            as_claimed: The model's own answer, also while it is not to decide.
+        """
+        if as_claimed and belief.held_back is not None:
+            belief = replace(belief, sides=belief.held_back, one_sided=None)
         words = [self.guarantee]
         if not belief.fits.is_informed and self.model.burn_in is None:
             # There is no model under which anything could have been decided.
@@ -1305,14 +1296,6 @@ class GaussianAlgorithm(Algorithm):
         low, high = torch.quantile(draws, torch.stack((tail, 1 - tail))).tolist()
         return replace(found, posterior=(low, high))
 
-    def claim(self, belief: Belief) -> Classification:
-        r"""The model's own answer, also while it is not to decide."""
-        if belief.held_back is None:
-            return self.classification(belief)
-        return self.classification(
-            replace(belief, sides=belief.held_back, one_sided=None)
-        )
-
     def calibration(self, belief: Belief, output: int) -> Calibration:
         r"""The comparison of an output's predictions with what was measured."""
         posterior = belief.fits.posteriors[output]
@@ -1329,7 +1312,7 @@ class GaussianAlgorithm(Algorithm):
     def predict(
         self, belief: Belief, X: Tensor, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations at any points; see ``Algorithm.predict``."""
+        r"""Means and standard deviations at any points; see ``Predicts``."""
         if not belief.fits.is_informed:
             raise UnsupportedError(
                 "Expected a run with a model, but none has been fitted yet"
@@ -1343,10 +1326,6 @@ class GaussianAlgorithm(Algorithm):
         mean = torch.stack([mean for mean, _ in found], dim=-1)
         sigma = torch.stack([sigma for _, sigma in found], dim=-1)
         return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])
-
-    def limit_reason(self, belief: Belief, reason: str) -> str:
-        r"""The stop reason at a limit; with all values on one side it says so."""
-        return reason if belief.one_sided is None else SO_FAR[belief.one_sided.side]
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""The expected number of further evaluations until everything is decided."""

@@ -26,9 +26,10 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.names import in_order
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
+from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.strategies.algorithm import Algorithm
+from botorch_lse.strategies.algorithm import Algorithm, AuditFacts, Step
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.forecast import Forecast
@@ -57,26 +58,17 @@ class Labels(Algorithm):
     noise_var: Tensor
     batch_size: int
 
-    has_stated_level = True
-
-    def check_audit(self, max_repeats: int | None) -> None:
-        r"""Do nothing: labels are made to be audited."""
-
     @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        r"""The number of columns that the judge asks for."""
-        return self.judge.n_outputs
+    def audit_facts(self) -> AuditFacts:
+        r"""The facts for audits: labels are made to be audited."""
+        words = "Gaussian noise of the given standard deviation"
+        if not bool((self.noise_var > 0).any()):
+            words = "values without noise"
+        return AuditFacts(self.judge.n_outputs, noise_in_words=words)
 
     def audit_judge(self, belief: None) -> Judge:
         r"""The judge that compares values with the labels."""
         return self.judge
-
-    @property
-    def noise_in_words(self) -> str:
-        r"""The assumed noise, in words."""
-        if not bool((self.noise_var > 0).any()):
-            return "values without noise"
-        return "Gaussian noise of the given standard deviation"
 
     def audit_noise_kind(self, belief: None) -> str:
         r"""The kind of knowledge about the noise: it is given."""
@@ -93,17 +85,8 @@ class Labels(Algorithm):
     def start(self, seed: int) -> None:
         r"""An empty belief: nothing is believed but the labels."""
 
-    def learn(
-        self, belief: None, new: Observations, history: Observations, seed: int
-    ) -> None:
+    def learn(self, belief: None, step: Step) -> None:
         r"""The belief unchanged: the audit, not the labels, follows the values."""
-
-    def complete(self, observations: Observations) -> Observations:
-        r"""The observations as they are."""
-        return observations
-
-    def planning_belief(self, belief: None) -> None:
-        r"""The belief unchanged: labels are all that is known."""
 
     def round_size(self, belief: None, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
@@ -113,9 +96,9 @@ class Labels(Algorithm):
         r"""An empty selection: the audit chooses all rows."""
         return torch.empty(0, dtype=torch.long)
 
-    def open_rows(self, belief: None) -> Tensor:
+    def usable(self, belief: None, request: PlanRequest) -> Tensor:
         r"""An empty selection: the audit chooses all rows."""
-        return torch.zeros(len(self.pool), dtype=torch.bool)
+        return torch.zeros_like(request.left)
 
     def repeats_left(
         self, belief: None, data: Observations, pending: Tensor, left: Tensor
@@ -128,7 +111,7 @@ class Labels(Algorithm):
         r"""The rows in the order of their numbers."""
         return rows.sort().values
 
-    def classification(self, belief: None) -> Classification:
+    def answer(self, belief: None, as_claimed: bool = False) -> Classification:
         r"""The labels, with intervals from the level to infinity."""
         above, infinite = self.side == ABOVE, torch.tensor(torch.inf)
         # Of a region, as its strategies tell margins: positive within.
@@ -286,7 +269,7 @@ class LabelAudit(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The claim before any measurement, in words."""
-        return self.algorithm.classification(None).guarantee
+        return self.algorithm.answer(None).guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         if self.n_outputs > 1:

@@ -39,10 +39,10 @@ from botorch_lse.strategies.algorithm import (
     BUDGET,
     DECIDED,
     EXCLUDED,
-    EXHAUSTED,
-    OUT_OF_REACH,
     UNBIASED,
     Algorithm,
+    Predicts,
+    Step,
 )
 from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
@@ -443,10 +443,10 @@ class Strategy(ABC):
         while told < len(observations):
             one = observations.select(places[told : told + 1])
             is_asked = bool(matching(one.indices, self._unfilled(state)).any())
-            if not (is_asked or self.algorithm.needs_its_rows):
+            if not (is_asked or self.algorithm.facts.needs_its_rows):
                 break
             state, told = self.tell(state, one), told + 1
-        if self.algorithm.size_is_open and told < len(observations):
+        if self.algorithm.facts.size_is_open and told < len(observations):
             state, told = start, 0  # calls of other sizes may have asked for the first
         rest = observations.select(places[told:])
         label = state.round + looks_of_all(state, rest)
@@ -454,7 +454,7 @@ class Strategy(ABC):
 
     def _check_size(self, size: Any) -> None:
         whole_number(size, "size", 1)
-        if not self.algorithm.size_is_open:
+        if not self.algorithm.facts.size_is_open:
             raise ValueError(
                 f"Expected no `size`, because this {type(self).__name__} says itself "
                 f"how long a round is (`batch_size` = {self.batch_size}), but got "
@@ -490,14 +490,15 @@ class Strategy(ABC):
         if told.round is not None or n < 2 or state.is_done or state.plan is not None:
             return 1
         n = looks_in_one_call(n, self._request(state, told.indices[:0]).size)
-        if n > 1 and self.algorithm.size_is_open and told.n_measured <= MOST_COMPARED:
+        is_open = self.algorithm.facts.size_is_open
+        if n > 1 and is_open and told.n_measured <= MOST_COMPARED:
             asked = self._rows_of_size(state, told.n_measured)
             if torch.equal(asked.sort().values, told.measured.sort().values):
                 return 1
         return n
 
     def _is_round(self, state: State, group: Observations) -> bool:
-        if self.algorithm.needs_its_rows:
+        if self.algorithm.facts.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
         if looks(group, state.round) > 1:
             return True
@@ -527,7 +528,7 @@ class Strategy(ABC):
 
     def _has_asked(self, state: State, group: Observations) -> bool:
         r"""Whether a group has a result of a row that the open round asks for."""
-        if state.stored_plan is None and not self.algorithm.needs_its_rows:
+        if state.stored_plan is None and not self.algorithm.facts.needs_its_rows:
             # Rows that are excluded or used up are in no plan, which takes long to
             # make where it is large.
             left = self._request(state, group.indices[:0]).left
@@ -536,7 +537,7 @@ class Strategy(ABC):
         return bool(matching(group.indices, self._unfilled(state)).any())
 
     def _abandon(self, state: State, rows: Tensor) -> State:
-        if self.algorithm.size_is_open and state.plan is None:
+        if self.algorithm.facts.size_is_open and state.plan is None:
             # What was asked for the calls know: what is lost together is a round.
             state = replace(state, plan=rows.sort().values)
         missing = self._unfilled(state)
@@ -602,16 +603,14 @@ class Strategy(ABC):
         label = state.round + (n_looks if n_looks > 1 else 0)
         new = in_canonical_order(group).at_round(label)
         history = state.history.append(new)
-        run, algorithm = self._run(state), self.algorithm
-        if n_looks > 1:
-            run = run.count_looks(n_looks - 1)
+        run, facts = self._run(state), self.algorithm.facts
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
             run = run.lose(lost, state.history, state.seed)
-        if len(new) and not (state.is_done and algorithm.needs_its_rows):
-            planned = algorithm.needs_plans and self._is_as_planned(state, new)
-            run = run.learn(new, history, state.seed, planned)
+        if len(new) and not (state.is_done and facts.needs_its_rows):
+            planned = facts.needs_plans and self._is_as_planned(state, new)
+            run = run.learn(Step(new, history, state.seed, n_looks, planned))
         words = (UNBIASED,) if state.abandoned else ()
         if state.excluded:
             words = (*words, EXCLUDED)
@@ -642,15 +641,11 @@ class Strategy(ABC):
             return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
         if request.size == 0:
-            return self.algorithm.limit_reason(state.belief, BUDGET)
-        reason = EXHAUSTED
-        if run.may_measure(request):
-            if not run.is_out_of_reach(request):
-                return None
-            reason = OUT_OF_REACH
-        if self._is_decided_but_for_excluded(state):
+            return run.limit(request, BUDGET)
+        reason = run.limit(request, None)
+        if reason is not None and self._is_decided_but_for_excluded(state):
             return DECIDED
-        return self.algorithm.limit_reason(state.belief, reason)
+        return reason
 
     def _is_decided_but_for_excluded(self, state: State) -> bool:
         r"""Whether all undecided rows are excluded ones.
@@ -915,7 +910,7 @@ def looks_of_all(state: State, told: Observations) -> int:
         state: Where the run stands.
         told: What was measured before, or by somebody else.
     """
-    is_needed = not state.strategy.algorithm.needs_its_rows
+    is_needed = not state.strategy.algorithm.facts.needs_its_rows
     return max(1, len(told)) if is_needed else 1
 
 
@@ -1235,6 +1230,11 @@ class State:
             UnsupportedError: If there is no joint posterior, or no stated level.
         """
         in_interval(alpha, "alpha", 0.0, 1.0)
+        if not isinstance(self.strategy.algorithm, Predicts):
+            raise UnsupportedError(
+                "Expected a strategy on a Gaussian process, from which joint draws can "
+                "be made, but this one has none."
+            )
         return self.strategy.algorithm.conservative(self.belief, alpha)
 
     @ordinary
@@ -1262,6 +1262,11 @@ class State:
         points = self.strategy.candidates.points(X)
         if data is not None:
             data = self.strategy._complete(data.of_outputs(self.strategy.outputs))
+        if not isinstance(self.strategy.algorithm, Predicts):
+            raise UnsupportedError(
+                "Expected a strategy on a Gaussian process, but this one knows "
+                "features of the rows of its pool only, not of other points."
+            )
         return self.strategy.algorithm.predict(self.belief, points, data)
 
     @property
@@ -1272,7 +1277,8 @@ class State:
         The guarantee of the answer has their sentences as well. Each has a ``kind``,
         the ``rows`` that it is about and its ``text``.
         """
-        return self.strategy.algorithm.remarks(self.belief)
+        algorithm = self.strategy.algorithm
+        return algorithm.remarks(self.belief) if isinstance(algorithm, Predicts) else ()
 
     @ordinary
     def calibration(self, output: int = 0) -> Calibration:
@@ -1291,6 +1297,11 @@ class State:
         if output >= self.strategy.n_predicted:
             wanted = f"to be below {self.strategy.n_predicted}, the number of outputs"
             raise ValueError(complaint("output", wanted, f"got {output}"))
+        if not isinstance(self.strategy.algorithm, Predicts):
+            raise UnsupportedError(
+                "Expected a strategy on a Gaussian process: this one predicts no "
+                "values before they are measured, so there is nothing to compare."
+            )
         return self.strategy.algorithm.calibration(self.belief, output)
 
     @property

@@ -230,7 +230,7 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
         way.note(answer, n_used)
         if ended is None:
             inner, algorithm = state.belief, plain.algorithm
-            answer = algorithm.classification(inner)
+            answer = algorithm.answer(inner)
             reason = algorithm.stop_reason(inner, answer) or state.stop_reason
             if reason is not None:
                 ended = way.ended(job, NOW, reason, answer, n_used)

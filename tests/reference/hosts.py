@@ -159,7 +159,7 @@ class ByHand:
         if self.state.is_done or len(self.out) > 20:
             return
         size = None
-        if self.strategy.algorithm.size_is_open:
+        if self.strategy.algorithm.facts.size_is_open:
             size = self.rng.choice([None, 1, 3])
         try:
             batch = self.strategy.ask(self.state, pending=self.out, size=size)

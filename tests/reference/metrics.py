@@ -17,7 +17,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 
 import networkx as nx
 import torch
@@ -25,7 +27,10 @@ from gpytorch.kernels import RBFKernel
 
 import botorch_lse
 from botorch_lse import Pool
+from botorch_lse.goals import Goal
+from botorch_lse.rules import Rule
 from botorch_lse.strategies import LSEStrategy
+from botorch_lse.strategies.algorithm import Algorithm
 
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
@@ -36,9 +41,12 @@ MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 10_000
 MOST_ANCESTORS = 2
 """Own classes above a class."""
-MOST_FILES = 19
-"""Files through which one ``ask`` of LSE passes: two more since the run that criteria
-watch, and what a row measures, are asked where they live."""
+MOST_METHODS = 15
+"""Of an interface that others implement."""
+INTERFACES = (Goal, Rule, Algorithm)
+MOST_FILES = 20
+"""Files through which one ``ask`` of LSE passes: three more since the run that criteria
+watch, what a row measures, and a goal's region are asked where they live."""
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,
@@ -170,6 +178,13 @@ class Metric:
         return f"{said}\n{'':20}{self.details}" if self.details else said
 
 
+def methods(kind: type) -> list[str]:
+    r"""The public methods and properties of a class itself."""
+    asked = (FunctionType, property, cached_property)
+    own = vars(kind).items()
+    return [n for n, part in own if isinstance(part, asked) and not n.startswith("_")]
+
+
 def metrics() -> list[Metric]:
     r"""Every number, measured now."""
     core = [path for path in files() if room_of(path) != LEAF]
@@ -180,6 +195,7 @@ def metrics() -> list[Metric]:
     largest, _ = rooms.most_common(1)[0]
     deep = {k: v for k, v in ancestors().items() if len(v) > MOST_ANCESTORS}
     of_ask, round_trips = files_of_ask(), circles()
+    widest = max(INTERFACES, key=lambda kind: len(methods(kind)))
     return [
         Metric(
             f"lines of the core (without {LEAF}/)",
@@ -205,6 +221,11 @@ def metrics() -> list[Metric]:
             len(deep),
             0,
             "; ".join(f"{name}: {', '.join(above)}" for name, above in deep.items()),
+        ),
+        Metric(
+            f"methods of the largest interface, {widest.__name__}",
+            len(methods(widest)),
+            MOST_METHODS,
         ),
         Metric(
             "files through which an ask of LSE passes",

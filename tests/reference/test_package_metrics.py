@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from botorch_lse.strategies.criteria.base import Criterion
 from tests.reference import metrics
 
 ADAPTER = 200
@@ -15,6 +16,13 @@ ADAPTER = 200
 def test_no_number_exceeds_its_limit() -> None:
     found = metrics.metrics()
     assert [str(metric) for metric in found if metric.value > metric.most] == []
+
+
+def test_methods_are_those_that_others_may_implement() -> None:
+    found = metrics.methods(Criterion)
+    assert {"start", "rows", "reason"} < set(found)
+    assert "draws_at_random" not in found  # a fact
+    assert not [name for name in found if name.startswith("_")]
 
 
 def test_asking_was_watched() -> None:

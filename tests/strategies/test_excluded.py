@@ -360,7 +360,7 @@ def short_line() -> tuple[Pool, torch.Tensor, GaussianProcess]:
 @pytest.mark.parametrize("goal", UNREACHED)
 def test_a_run_ends_once_no_measurement_that_may_be_made_decides_more(goal):
     pool, F, model = short_line()
-    F = F if UNREACHED[goal].n_outputs == 2 else F[:, 0]
+    F = F if UNREACHED[goal].facts.n_outputs == 2 else F[:, 0]
     strategy = Strategy(pool, UNREACHED[goal], model=model, batch_size=2)
     state = strategy.exclude(strategy.init(), [0, 1, 3, 4, 5, 6, 7])
     generator = torch.Generator().manual_seed(0)

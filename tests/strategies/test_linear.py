@@ -531,7 +531,7 @@ def test_guarantees_are_sentences_with_their_assumptions() -> None:
         "With probability 0.95, all decided rows are right; assumes noise sub-Gaussian "
         "with sd <= 20, independent within a batch, f linear in the 4 features."
     )
-    assert "up to 0.2" in melk(epsilon=0.2).guarantee
+    assert "up to epsilon = 0.2" in melk(epsilon=0.2).guarantee
     assert "best item" in best().guarantee
     assert "more than 0.1 in every output" in gege(epsilon=0.1).guarantee
     assert "400 measurements" in estimated(burn_in=400).guarantee

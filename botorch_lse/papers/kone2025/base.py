@@ -21,7 +21,7 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.goals.pareto import ParetoEstimate, checked_directions, signs_of
 from botorch_lse.papers.kone2025.gaps import pareto_margins, standing
 from botorch_lse.papers.kone2025.least_squares import LinearFit
-from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
+from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm, Step
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
 
 
@@ -348,13 +348,13 @@ class ParetoStrategy(Strategy):
             room = None if self.max_observations is None else self.max_observations - n
             size = algorithm.round_size(belief, room)
             if size == 0:
-                answer = algorithm.classification(belief)
+                answer = algorithm.answer(belief)
                 return SimulatedRun(answer, n, rounds, BUDGET)
             rows = belief.counts.nonzero().view(-1)
             counts = belief.counts[rows]
             new = Observations(
                 rows, measure(rows, counts), round=torch.tensor(rounds), counts=counts
             )
-            belief = algorithm.learn(belief, algorithm.complete(new), new, seed)
+            belief = algorithm.learn(belief, Step(algorithm.complete(new), new, seed))
             n, rounds = n + size, rounds + 1
-        return SimulatedRun(algorithm.classification(belief), n, rounds, DECIDED)
+        return SimulatedRun(algorithm.answer(belief), n, rounds, DECIDED)

@@ -30,6 +30,7 @@ from botorch_lse.papers.kone2025.base import (
     sizes_ahead,
 )
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
+from botorch_lse.strategies.algorithm import Step
 from botorch_lse.strategies.forecast import Forecast
 
 
@@ -110,10 +111,9 @@ class OwnSamples(RoundsAlgorithm):
         r"""The rows of the round that comes."""
         return belief.rows
 
-    def learn(
-        self, belief: ParetoBelief, new: Observations, history: Observations, seed: int
-    ) -> ParetoBelief:
+    def learn(self, belief: ParetoBelief, step: Step) -> ParetoBelief:
         r"""The belief after a round, if it can be judged."""
+        new = step.new
         if not bool(belief.counts.any()):
             return belief
         rows, rule = belief.open, self.rule
@@ -129,7 +129,7 @@ class OwnSamples(RoundsAlgorithm):
         estimate = self.question.updated(belief, rows, fit, rule.width(belief))
         return rule.following(replace(belief, estimate=estimate))
 
-    def classification(self, belief: ParetoBelief) -> Classification:
+    def answer(self, belief: ParetoBelief, as_claimed: bool = False) -> Classification:
         r"""The side of every row."""
         return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 

@@ -35,6 +35,7 @@ from botorch_lse.papers.kone2025.base import (
 from botorch_lse.papers.kone2025.gaps import blocks, differences, dominations
 from botorch_lse.papers.kone2025.least_squares import ArmTotals, LinearFit
 from botorch_lse.pareto import pareto_mask
+from botorch_lse.strategies.algorithm import Step
 from botorch_lse.strategies.forecast import Forecast
 
 STRIDE = 1.02
@@ -133,10 +134,9 @@ class AllSamples(RoundsAlgorithm):
         r"""The rows of the round that comes."""
         return belief.rows
 
-    def learn(
-        self, belief: TotalsBelief, new: Observations, history: Observations, seed: int
-    ) -> TotalsBelief:
+    def learn(self, belief: TotalsBelief, step: Step) -> TotalsBelief:
         r"""The belief after more measurements of any rows."""
+        new = step.new
         totals = belief.totals.add(new.indices, new.y, new.counts)
         belief = replace(belief, totals=totals)
         return self._advanced(belief) if bool(belief.counts.any()) else belief
@@ -173,7 +173,7 @@ class AllSamples(RoundsAlgorithm):
         totals = belief.totals.add(rows, means, counts)
         return self._advanced(replace(belief, totals=totals))
 
-    def classification(self, belief: TotalsBelief) -> Classification:
+    def answer(self, belief: TotalsBelief, as_claimed: bool = False) -> Classification:
         r"""The side of every row."""
         return pareto_answer(belief.side, belief.estimate, self.guarantee, self.pool)
 

@@ -29,6 +29,7 @@ from botorch_lse.papers.fixed_confidence import (
     rehearsed,
 )
 from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projection
+from botorch_lse.strategies.algorithm import AlgorithmFacts, Step
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.algorithm import features_of
 from botorch_lse.strategies.loop import (
@@ -237,7 +238,7 @@ class PACAlgorithm(RoundsAlgorithm):
     returned: str
     guarantee: str
 
-    needs_its_rows = True
+    facts = AlgorithmFacts(needs_its_rows=True)
 
     def start(self, seed: int) -> PACBelief:
         r"""The belief before the first round."""
@@ -296,10 +297,9 @@ class PACAlgorithm(RoundsAlgorithm):
         )
         return torch.arange(len(counts)).repeat_interleave(counts)
 
-    def learn(
-        self, belief: PACBelief, new: Observations, history: Observations, seed: int
-    ) -> PACBelief:
+    def learn(self, belief: PACBelief, step: Step) -> PACBelief:
         r"""The belief after a round, or with more of its draws."""
+        new, seed = step.new, step.seed
         if belief.design is None:
             return belief
         assert new.round is not None  # labelled by `tell`
@@ -325,7 +325,7 @@ class PACAlgorithm(RoundsAlgorithm):
             after = replace(self.question.foreseen(belief), missing=None)
             belief = self._prepared(after)
 
-    def classification(self, belief: PACBelief) -> Classification:
+    def answer(self, belief: PACBelief, as_claimed: bool = False) -> Classification:
         r"""The side of every row; rows within the tolerance as asked for."""
         side, estimate = belief.side, belief.estimate
         if belief.t > self.last_round:

@@ -17,7 +17,6 @@ from botorch_lse._validation import finite_number, in_interval
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.data.arguments import check_targets
 from botorch_lse.data.classification import Classification, gaussian_probability_above
-from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.estimators import (
@@ -34,6 +33,7 @@ from botorch_lse.papers.fixed_confidence import (
     first_round_of,
     rehearsed,
 )
+from botorch_lse.strategies.algorithm import Step
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.algorithm import features_of
 from botorch_lse.strategies.loop import State, Strategy, check_state
@@ -245,10 +245,6 @@ class GapElimination(RoundsAlgorithm):
             tol=DESIGN_TOLERANCE,
         )
 
-    def complete(self, observations: Observations) -> Observations:
-        r"""The observations as they were told."""
-        return observations
-
     def size(self, belief: RageBelief) -> int:
         r"""Measurements that the round still needs."""
         return int(belief.missing.sum())
@@ -258,10 +254,9 @@ class GapElimination(RoundsAlgorithm):
         counts = belief.missing
         return torch.arange(len(counts)).repeat_interleave(counts)
 
-    def learn(
-        self, belief: RageBelief, new: Observations, history: Observations, seed: int
-    ) -> RageBelief:
+    def learn(self, belief: RageBelief, step: Step) -> RageBelief:
         r"""The belief with more measurements, after a round if they complete it."""
+        new = step.new
         data = ArmStatistics.of_observations(new, len(self.pool))
         belief = replace(belief, data=belief.data.merge(data))
         if belief.t < 1:
@@ -328,7 +323,7 @@ class GapElimination(RoundsAlgorithm):
 
     # --- the answer -------------------------------------------------------------------
 
-    def classification(self, belief: RageBelief) -> Classification:
+    def answer(self, belief: RageBelief, as_claimed: bool = False) -> Classification:
         r"""The side of every item."""
         side, estimate = belief.side, belief.estimate
         return Classification(

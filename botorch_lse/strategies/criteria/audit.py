@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,7 +37,7 @@ from botorch_lse.confidence.audit import (
     noise_bound,
     spent,
 )
-from botorch_lse.confidence.judges import Judge, Values
+from botorch_lse.confidence.judges import BY_SIDES, Judge, Values
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content, difference_limits
 from botorch_lse.data.observations import Observations
@@ -52,6 +51,8 @@ from botorch_lse.strategies.algorithm import (
     NONE_FOUND,
     NOT_CONFIRMED,
     Algorithm,
+    Auditable,
+    AuditFacts,
 )
 from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
@@ -271,8 +272,7 @@ class AuditNote:
 class Audit(Criterion):
     r"""The test of an answer by rows drawn at random, before the run ends.
 
-    The algorithm of the run knows ``audit_judge``, ``audit_noise``,
-    ``audit_noise_kind`` and ``noise_in_words``.
+    The algorithm of the run is ``Auditable``.
 
     Args:
         pool: The rows that can be measured.
@@ -295,13 +295,11 @@ class Audit(Criterion):
     def start(self, run: Run, seed: int) -> AuditNote:
         r"""The note before any observation, with a claim if all is decided then."""
         none = torch.zeros(len(self.pool), dtype=torch.bool)
-        algorithm: Any = run.algorithm
-        sums = None
-        if not algorithm.audits_by_itself:
-            zero = torch.zeros(len(none), algorithm.n_columns, dtype=torch.float64)
+        facts, sums = _facts_of(run), None
+        if not facts.by_itself:
+            zero = torch.zeros(len(none), facts.n_outputs, dtype=torch.float64)
             sums = zero, zero, none.long()
-        is_gaussian = bool(algorithm.audit_is_gaussian)
-        note = AuditNote(seed, none, none, is_gaussian=is_gaussian, sums=sums)
+        note = AuditNote(seed, none, none, is_gaussian=facts.is_gaussian, sums=sums)
         return self._claimed(note, run)
 
     def lose(self, note: AuditNote, run: Run, rows: Tensor) -> AuditNote:
@@ -321,8 +319,7 @@ class Audit(Criterion):
         claim, sums = note.claim, note.sums
         if (claim is not None or sums is not None) and note.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
-            algorithm: Any = run.algorithm
-            noise_var = algorithm.audit_noise(before.belief, new)
+            noise_var = _audited(run).audit_noise(before.belief, new)
             if claim is not None:
                 claim = claim.with_values(new, noise_var)
             if sums is not None:
@@ -395,7 +392,7 @@ class Audit(Criterion):
         claim = note.claim
         if claim is None or note.ended is not None:
             return note
-        now = _labels(run.algorithm.claim(run.belief))
+        now = _labels(run.algorithm.answer(run.belief, as_claimed=True))
         # Intervals of a fitted model waver, so that a row may be undecided
         # again without any reason to think that it was decided wrongly.
         has_reason = bool((claim.verdict < 0).any())
@@ -416,8 +413,8 @@ class Audit(Criterion):
 
     def _claimed(self, note: AuditNote, run: Run) -> AuditNote:
         r"""The note with a claim, if all is decided and none is open."""
-        algorithm: Any = run.algorithm
-        answer = algorithm.claim(run.belief)
+        algorithm = _audited(run)
+        answer = run.algorithm.answer(run.belief, as_claimed=True)
         if note.claim is not None or bool(answer.undecided.any()):
             return note
         judge, labels = algorithm.audit_judge(run.belief), _labels(answer)
@@ -561,7 +558,7 @@ class Audit(Criterion):
             answer = run.answer()
             words = self._words_so_far(note, run)
             return replace(answer, guarantee=f"{answer.guarantee}{words}")
-        answer = run.algorithm.claim(run.belief)
+        answer = run.algorithm.answer(run.belief, as_claimed=True)
         # A row that was measured and not found right is undecided, unless the model has
         # changed its mind about it.
         now = _labels(answer)
@@ -594,7 +591,7 @@ class Audit(Criterion):
         if note.claim is None:
             if note.noise != SIDE:
                 return ""
-            if run.algorithm.audit_judge(run.belief).knows_sides:
+            if _audited(run).audit_judge(run.belief).knows_sides:
                 return ""
             return f" {UNJUDGED}"
         judged, test = note.claim.judged, self._test(note)
@@ -619,8 +616,7 @@ class Audit(Criterion):
                 "Gaussian noise, the same for all rows, whose standard deviation was "
                 f"bounded by {_in_words(note.noise_std)} from rows measured twice"
             )
-        algorithm: Any = run.algorithm
-        return str(algorithm.noise_in_words)
+        return _facts_of(run).noise_in_words
 
     def forecast(self, note: AuditNote, run: Run, told: int) -> Forecast:
         r"""The expected number of evaluations for learning and the audit after it."""
@@ -635,16 +631,15 @@ class Audit(Criterion):
         if found.observations is None:
             return found
         noise = note.noise
-        algorithm: Any = run.algorithm
         if note.attempt == 0:
-            noise = algorithm.audit_noise_kind(run.belief)
+            noise = _audited(run).audit_noise_kind(run.belief)
         price = audit_size(
             self.tolerance,
             self.delta,
             n_rows=max(1, int((~note.measured).sum())),
             is_learnt=noise == LEARNT,
             by_sign=noise == SIDE,
-            n_outputs=algorithm.n_columns,
+            n_outputs=_facts_of(run).n_outputs,
         )
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
@@ -676,8 +671,28 @@ def audits(
             "`audit=(0.05, 0.05)`."
         )
     check_statement(*audit, names=("audit[0]", "audit[1]"))
-    algorithm.check_audit(max_repeats)
+    facts = algorithm.audit_facts if isinstance(algorithm, Auditable) else None
+    if facts is None:
+        raise ValueError(
+            "Expected no `audit` where one measurement of a row does not show whether "
+            "its side is right: it needs one level or a region, all outputs in one "
+            "measurement, and no `targets`."
+        )
+    if facts.needs_repeats and max_repeats == 1:
+        raise ValueError(BY_SIDES)
     return (Audit(pool, *audit, max_repeats),)
+
+
+def _audited(run: Run) -> Auditable:
+    algorithm = run.algorithm
+    assert isinstance(algorithm, Auditable)  # `audits` has seen to it
+    return algorithm
+
+
+def _facts_of(run: Run) -> AuditFacts:
+    facts = _audited(run).audit_facts
+    assert facts is not None  # likewise
+    return facts
 
 
 def _added(

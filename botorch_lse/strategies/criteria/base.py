@@ -12,7 +12,13 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
-from botorch_lse.strategies.algorithm import Algorithm
+from botorch_lse.strategies.algorithm import (
+    DECIDED,
+    EXHAUSTED,
+    Algorithm,
+    Predicts,
+    Step,
+)
 from botorch_lse.strategies.forecast import Forecast
 
 
@@ -100,22 +106,11 @@ class Run:
             run = run._with(criterion, criterion.start(run, seed))
         return run
 
-    def learn(
-        self, new: Observations, history: Observations, seed: int, is_planned: bool
-    ) -> Run:
-        r"""The run after one more complete round.
-
-        Args:
-            new: The observations of the round.
-            history: All observations, which end with ``new``.
-            seed: The run's seed.
-            is_planned: Whether the round holds just what was planned for it.
-        """
-        algorithm = self.algorithm
-        learn = algorithm.learn_planned if is_planned else algorithm.learn
-        belief = learn(self.belief, new, history, seed)
+    def learn(self, step: Step) -> Run:
+        r"""The run after one more complete round."""
+        belief = self.algorithm.learn(self.belief, step)
         return self._noted(
-            belief, lambda one, note, run: one.after(note, self, run, new)
+            belief, lambda one, note, run: one.after(note, self, run, step.new)
         )
 
     def lose(self, rows: Tensor, history: Observations, seed: int) -> Run:
@@ -141,10 +136,6 @@ class Run:
             self, criteria=(*self.criteria, criterion), notes=(*self.notes, note)
         )
 
-    def count_looks(self, n: int) -> Run:
-        r"""The run if the next data may have been looked at ``n`` times before."""
-        return replace(self, belief=self.algorithm.count_looks(self.belief, n))
-
     @property
     def _inner(self) -> Run:
         return replace(self, criteria=self.criteria[:-1], notes=self.notes[:-1])
@@ -168,50 +159,50 @@ class Run:
             return request.pending[:0]
         rows = self.rows(request)
         if rows is None:
-            planning = self.algorithm.planning_belief(self.belief)
-            rows = self.algorithm.plan(planning, request)
+            rows = self.algorithm.plan(self.belief, request)
         return rows
 
     def at_once(self, request: PlanRequest) -> int:
         r"""The number of measurements that may be planned beside the pending ones."""
         rows = self.rows(request)
         if rows is None:
-            return self.algorithm.at_once(self.belief, request)
+            return int(self.algorithm.usable(self.belief, request).sum())
         return len(rows)
 
-    def may_measure(self, request: PlanRequest) -> bool:
-        r"""Whether a row is left that may be chosen."""
-        rows = self.rows(request)
-        if rows is None:
-            return self.algorithm.may_measure(self.belief, request.left)
-        return len(rows) > 0
+    def limit(self, request: PlanRequest, reason: str | None) -> str | None:
+        r"""The reason to end a run that goes no further; ``None``: it goes on.
 
-    def is_out_of_reach(self, request: PlanRequest) -> bool:
-        r"""Whether no measurement of the rows left can decide anything more.
-
-        While a criterion wants rows their values tell of it.
+        Args:
+            request: What may be measured.
+            reason: ``"budget"`` where nothing may; else ``None``.
         """
-        algorithm, left = self.algorithm, request.left
-        is_free = self.rows(request) is None
-        return is_free and algorithm.is_out_of_reach(self.belief, left)
+        if reason is None:
+            rows = self.rows(request)
+            if rows is not None and len(rows):
+                return None  # a criterion learns from their values
+            if rows is not None or self.at_once(replace(request, size=1)) == 0:
+                reason = EXHAUSTED
+        return self.algorithm.limit(self.belief, request.left, reason)
 
     # --- the answer -------------------------------------------------------------------
 
     def stop_reason(self, answer: Classification) -> str | None:
         r"""The reason to ask for nothing more; ``None`` while something is open."""
         if not self.criteria:
-            return self.algorithm.stop_reason(self.belief, answer)
+            return None if bool(answer.undecided.any()) else DECIDED
         return self.criteria[-1].reason(self.notes[-1], self._inner, answer)
 
     def answer(self) -> Classification:
         r"""The side of every row, with bounds and a guarantee."""
         if not self.criteria:
-            return self.algorithm.classification(self.belief)
+            return self.algorithm.answer(self.belief)
         return self.criteria[-1].answer(self.notes[-1], self._inner)
 
     def content(self, answer: Classification, confidence: float) -> Content:
         r"""The share above the level, with all that is known of it."""
         if not self.criteria:
+            if not isinstance(self.algorithm, Predicts):
+                return answer.content(confidence)
             return self.algorithm.content(self.belief, answer, confidence)
         last, note = self.criteria[-1], self.notes[-1]
         return last.content(note, self._inner, answer, confidence)

@@ -19,11 +19,12 @@ from botorch_lse._validation import (
     truth_value,
     whole_number,
 )
+from botorch_lse.confidence.judges import LevelJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.functional.scores import u_function
-from botorch_lse.strategies.algorithm import CONTENT
+from botorch_lse.strategies.algorithm import CONTENT, Auditable, Predicts
 from botorch_lse.strategies.criteria.base import Criterion, Run
 
 Source = Literal["posterior", "decided", "design"]
@@ -307,7 +308,8 @@ def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
     Raises:
         ValueError: If they do not.
     """
-    if algorithm.audit_accuracy is None:
+    facts = algorithm.audit_facts
+    if facts is None or facts.accuracy is None:
         raise ValueError(
             f"Expected `Above(level)` with one level for `{type(rule).__name__}`, "
             "which measures distances from it, but got another region. Write "
@@ -349,7 +351,8 @@ class ContentWatch(Criterion):
         course = replace(note.course, n_rounds=note.course.n_rounds + 1)
         if note.held >= self.rule.times:  # the run has ended
             return replace(note, course=course)
-        algorithm: Any = run.algorithm
+        algorithm = run.algorithm
+        assert isinstance(algorithm, Predicts)  # `content_watches` has seen to it
         if not algorithm.can_estimate(run.belief):
             return ContentNote(Course(n_rounds=course.n_rounds))
         answer = run.answer()
@@ -363,8 +366,9 @@ class ContentWatch(Criterion):
             return ContentNote(course)
         content = run.content(answer, self.rule.confidence)
         level = None
-        if algorithm.audit_accuracy is not None:
-            level = algorithm.audit_level(run.belief)
+        if isinstance(algorithm, Auditable) and algorithm.audit_facts is not None:
+            judge = algorithm.audit_judge(run.belief)
+            level = judge.level if isinstance(judge, LevelJudge) else None
         look = Look(content, answer, level, course)
         return ContentNote(course, note.held + 1 if self.rule.holds(look) else 0)
 
@@ -410,7 +414,7 @@ def content_watches(
             "Expected `content_tol` to be a number or a rule such as "
             f"`ContentKnown(0.05)`, but got {kind_of(content_tol)}."
         )
-    if not getattr(algorithm, "has_content", False):
+    if not (isinstance(algorithm, Predicts) and algorithm.has_content):
         raise ValueError(
             "Expected no `content_tol` where no share of the pool is asked for: it "
             "needs a Gaussian process, a `goal` with levels, and no `targets`. Leave "

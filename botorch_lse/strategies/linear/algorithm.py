@@ -28,7 +28,7 @@ from botorch_lse.confidence.classify import (
     UNDECIDED,
     with_contradictions,
 )
-from botorch_lse.confidence.judges import Judge
+from botorch_lse.confidence.judges import Judge, LevelJudge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.observations import Observations
@@ -45,7 +45,15 @@ from botorch_lse.estimators import (
 )
 from botorch_lse.goals.base import GoalFacts, all_are_right
 from botorch_lse.goals.gaps import squared_gaps
-from botorch_lse.strategies.algorithm import BUDGET, DECIDED, Algorithm
+from botorch_lse.strategies.algorithm import (
+    BUDGET,
+    DECIDED,
+    OUT_OF_REACH,
+    Algorithm,
+    AlgorithmFacts,
+    AuditFacts,
+    Step,
+)
 from botorch_lse.strategies.forecast import Forecast, smallest
 from botorch_lse.strategies.loop import SimulatedRun
 from botorch_lse.surrogate.burn_in import BurnInData
@@ -537,14 +545,6 @@ class LinearAlgorithm(Algorithm):
             burn_in=data,
         )
 
-    def complete(self, observations: Observations) -> Observations:
-        r"""The observations unchanged: the noise is what the constructor says."""
-        return observations
-
-    def planning_belief(self, belief: LinearBelief) -> LinearBelief:
-        r"""The belief unchanged: rows are planned from what the answer rests on."""
-        return belief
-
     def round_size(self, belief: LinearBelief, room: int | None) -> int:
         r"""The batch size if one was given.
 
@@ -570,38 +570,27 @@ class LinearAlgorithm(Algorithm):
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return belief.burn_in is None or not belief.burn_in.lasts
 
-    def at_once(self, belief: LinearBelief, request: PlanRequest) -> int:
-        r"""The measurements a burn-in lacks; after it see ``Algorithm.at_once``."""
+    def usable(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
+        r"""``N`` counts of what may be planned: in a burn-in what it lacks."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
-            return int(plan.counts(data, request).sum())
-        return super().at_once(belief, request)
+            return plan.counts(data, request)
+        return super().usable(belief, request)
 
-    def open_rows(self, belief: LinearBelief) -> Tensor:
-        r"""``N`` bools: rows that a burn-in lacks; after it each may help others."""
-        plan, data = self.burn_in, belief.burn_in
-        if plan is not None and data is not None and data.lasts:
-            return plan.missing(data) > 0
-        return torch.ones(len(self.pool), dtype=torch.bool)
+    def limit(
+        self, belief: LinearBelief, left: Tensor, reason: str | None
+    ) -> str | None:
+        r"""The reason to end a run that goes no further; see ``Algorithm.limit``."""
+        if reason is None and self._is_out_of_reach(belief, left):
+            return OUT_OF_REACH
+        return reason
 
-    def is_out_of_reach(self, belief: LinearBelief, left: Tensor) -> bool:
+    def _is_out_of_reach(self, belief: LinearBelief, left: Tensor) -> bool:
         r"""Whether a direction stays unknown without which nothing is decided."""
         if belief.information.is_complete:
             return False
         known = (belief.sums.counts > 0) | (left > 0)
         return bool(outside_span(self.Phi, span_map(self.Phi[known])).any())
-
-    def repeats_left(
-        self, belief: LinearBelief, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""The counts ``left`` unchanged, since no measurement is exact."""
-        return left
-
-    def visiting_order(
-        self, belief: LinearBelief, rows: Tensor, before: Tensor
-    ) -> Tensor:
-        r"""The rows as planned, which are sorted: sorting millions takes seconds."""
-        return rows
 
     def planned_batch(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
         r"""``N`` counts of the next batch; in a burn-in part of its stage."""
@@ -639,27 +628,15 @@ class LinearAlgorithm(Algorithm):
         return self.goal.questions(belief)
 
     @property
-    def needs_plans(self) -> bool:
-        r"""Whether rounds that came exactly as planned are treated differently.
+    def facts(self) -> AlgorithmFacts:  # type: ignore[override]
+        r"""The facts: the martingale's widths hold only for planned batches."""
+        return AlgorithmFacts(needs_plans=self.widths.uses_martingales)
 
-        The martingale's widths hold only for batches whose rows were fixed before any
-        of their values was known.
-        """
-        return self.widths.uses_martingales
-
-    def learn_planned(
-        self, belief: LinearBelief, new: Observations, history: Observations, seed: int
-    ) -> LinearBelief:
-        r"""The belief after one more round that holds exactly what was planned."""
-        own = replace(new, y=self.goal.in_units(new.y))
-        belief = with_martingale(belief, self.Phi, own, self.widths)
-        return self.learn(belief, new, history, seed)
-
-    def learn(
-        self, belief: LinearBelief, new: Observations, history: Observations, seed: int
-    ) -> LinearBelief:
+    def learn(self, belief: LinearBelief, step: Step) -> LinearBelief:
         r"""The belief after one more round; see ``Algorithm.learn``."""
-        new = replace(new, y=self.goal.in_units(new.y))
+        new = replace(step.new, y=self.goal.in_units(step.new.y))
+        if step.is_planned:
+            belief = with_martingale(belief, self.Phi, new, self.widths)
         belief = with_batch(belief, self.Phi, new, self.widths)
         if belief.alarm is not None and belief.alarm not in self._warned:
             self._warned.add(belief.alarm)
@@ -711,64 +688,38 @@ class LinearAlgorithm(Algorithm):
             found = measure(rows, counts[rows])
             y, yvar = found if isinstance(found, tuple) else (found, None)
             new = Observations(rows, y, yvar, torch.tensor(rounds), counts[rows])
-            belief = self.learn_planned(belief, complete(new), new, seed)
+            belief = self.learn(belief, Step(complete(new), new, seed, 1, True))
             rounds += 1
-        answer = self.classification(belief)
+        answer = self.answer(belief)
         return SimulatedRun(answer, belief.sums.n, rounds, reason)
 
     # --- audits -----------------------------------------------------------------------
 
-    @property
-    def audit_accuracy(self) -> float | None:
-        r"""The goal's accuracy, where it is about rows of the pool and one output."""
-        if not self.goal.facts.has_one_level or self.items is not self.pool:
-            return None
-        return self.goal.epsilon
-
-    def audit_level(self, belief: LinearBelief) -> float:
-        r"""The level by which an audit judges, stated or as estimated now."""
-        level = self.goal.level(belief)
-        assert level is not None  # else an audit has a judge of its own
-        return level
-
-    @property
-    def has_stated_level(self) -> bool:
-        r"""Whether the level is known beforehand."""
-        return self.goal.facts.level is not None
-
-    @property
-    def audit_is_gaussian(self) -> bool:  # type: ignore[override]
-        r"""Whether audits take the noise as Gaussian: only where it is estimated."""
-        return self.burn_in is not None
-
-    def check_audit(self, max_repeats: int | None) -> None:
-        r"""Complain if a measurement of a row does not show on which side it lies.
-
-        Raises:
-            ValueError: If it does not.
-        """
-        if self._own_judge is None:
-            super().check_audit(max_repeats)
-
     @cached_property
-    def _own_judge(self) -> Judge | None:
-        return self.goal.judge() if self.items is self.pool else None
-
-    @property
-    def audits_by_itself(self) -> bool:  # type: ignore[override]
-        r"""Whether each row is judged by itself: not for a Pareto set."""
-        return self._own_judge is None or self._own_judge.by_itself
-
-    @property
-    def n_columns(self) -> int:  # type: ignore[override]
-        r"""The number of the goal's outputs."""
-        return self.goal.facts.n_outputs
+    def audit_facts(self) -> AuditFacts | None:
+        r"""The facts for audits; ``None`` where points of their own are decided."""
+        if self.items is not self.pool:
+            return None
+        facts, judge = self.goal.facts, self.goal.judge()
+        if judge is None and not facts.has_one_level:
+            return None
+        return AuditFacts(
+            facts.n_outputs,
+            self.goal.epsilon if facts.has_one_level else None,
+            by_itself=judge is None or judge.by_itself,
+            # The noise is only bounded, but where it is estimated.
+            is_gaussian=self.burn_in is not None,
+            noise_in_words=self.noise_in_words,
+        )
 
     def audit_judge(self, belief: LinearBelief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
-        if self.audit_accuracy is None and self._own_judge is not None:
-            return self._own_judge
-        return super().audit_judge(belief)
+        if (level := self.goal.level(belief)) is not None:
+            is_stated = self.goal.facts.level is not None
+            return LevelJudge(level, self.goal.epsilon, is_stated)
+        judge = self.goal.judge()
+        assert judge is not None  # else there are no facts for audits
+        return judge
 
     def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
         r"""The noise variances of ``n`` values or means, units of ``y`` squared.
@@ -797,7 +748,7 @@ class LinearAlgorithm(Algorithm):
             f"the {d} feature{'s' if d > 1 else ''}."
         )
 
-    def classification(self, belief: LinearBelief) -> Classification:
+    def answer(self, belief: LinearBelief, as_claimed: bool = False) -> Classification:
         r"""The side of every item, and whether the data contradict the assumptions."""
         claim = self.guarantee
         if belief.alarm is not None:

@@ -9,6 +9,7 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.estimators import ArmStatistics
 from botorch_lse.papers import MELKPACStrategy, level_set_complexity
 from botorch_lse.strategies import NoiseWarning
+from botorch_lse.strategies.algorithm import Step
 from research.benchmark import (
     guarantee_anytime,
     limits_all,
@@ -81,7 +82,7 @@ def test_divided_widths_are_the_widths_divided(name: str) -> None:
         told = Observations(rows, y, yvar, counts=counts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoiseWarning)
-            beliefs.append(strategy.algorithm.learn(belief, told, told, 0))
+            beliefs.append(strategy.algorithm.learn(belief, Step(told, told, 0)))
     whole, third = beliefs
     torch.testing.assert_close(third.mean, whole.mean)
     ratio = (third.upper - third.lower) / (whole.upper - whole.lower)

@@ -18,6 +18,7 @@ from botorch_lse.strategies import (
     ParetoByDifferences,
     Strategy,
 )
+from botorch_lse.strategies.algorithm import AuditFacts
 from botorch_lse.strategies.criteria.audit import Audit
 from tests.covering import IN_FULL, more_when_slow
 from tests.strategies.criteria.test_audits_of_runs import POOL, N, Stubborn
@@ -130,8 +131,7 @@ class Fronts(Stubborn):
 
     judge: ParetoJudge
 
-    audits_by_itself = False
-    n_columns = 2
+    audit_facts = AuditFacts(2, by_itself=False)
 
     def audit_judge(self, belief):
         return self.judge

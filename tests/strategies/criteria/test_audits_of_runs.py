@@ -13,6 +13,7 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence.audit import audit_size
+from botorch_lse.confidence.judges import LevelJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.strategies import (
     Above,
@@ -31,7 +32,7 @@ from botorch_lse.strategies import (
     TruVaRStrategy,
     audit,
 )
-from botorch_lse.strategies.algorithm import Algorithm
+from botorch_lse.strategies.algorithm import Algorithm, AuditFacts
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.forecast import Forecast
 from tests.covering import IN_FULL, more_when_slow
@@ -55,21 +56,13 @@ class Stubborn(Algorithm):
     size: int = 16
     kind: str = "known"
 
-    audit_accuracy = 0.0
-    has_stated_level = True
-    noise_in_words = "Gaussian noise"
+    audit_facts = AuditFacts(accuracy=0.0, noise_in_words="Gaussian noise")
 
     def start(self, seed):
         return None
 
-    def learn(self, belief, new, history, seed):
+    def learn(self, belief, step):
         return None
-
-    def complete(self, observations):
-        return observations
-
-    def planning_belief(self, belief):
-        return belief
 
     def round_size(self, belief, room):
         return self.size if room is None else min(self.size, room)
@@ -77,17 +70,11 @@ class Stubborn(Algorithm):
     def plan(self, belief, request):
         return torch.arange(request.size)
 
-    def open_rows(self, belief):
-        return torch.ones(len(self.pool), dtype=torch.bool)
-
-    def repeats_left(self, belief, data, pending, left):
-        return left
-
     def visiting_order(self, belief, rows, before):
         return rows.sort().values
 
-    def audit_level(self, belief):
-        return 0.0
+    def audit_judge(self, belief):
+        return LevelJudge(0.0, 0.0)
 
     def audit_noise_kind(self, belief):
         return self.kind
@@ -95,7 +82,7 @@ class Stubborn(Algorithm):
     def audit_noise(self, belief, new):
         return torch.full((len(new),), self.std**2, dtype=torch.float64)
 
-    def classification(self, belief):
+    def answer(self, belief, as_claimed=False):
         value = self.side.double()
         return Classification(
             above=self.side > 0,

@@ -29,6 +29,7 @@ from botorch_lse.strategies import (
     Strategy,
     UFunction,
 )
+from botorch_lse.strategies.algorithm import Step
 from botorch_lse.strategies.criteria.content import Course
 
 GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
@@ -183,7 +184,8 @@ def test_a_round_is_worth_what_it_takes_off_its_rows(noise: float) -> None:
     for rows in ([5, 60, 77, 83, 138], [0, 0, 0, 143], [0, 11, 11, 132]):
         order = torch.tensor(rows)
         told = Observations(order, F[order], round=torch.zeros(len(rows)).long())
-        after, found = parts.learn(belief, told, told, 0), parts.worth(belief, told)
+        after = parts.learn(belief, Step(told, told, 0))
+        found = parts.worth(belief, told)
         each = sorted(set(rows))
         sigma = belief.posterior.sigma[each], after.posterior.sigma[each]
         left = (sigma[1] / sigma[0]).square() * (sigma[0] > 1e-4)
