@@ -63,13 +63,17 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
                 "class). Write `botorch_lse.ax.acquisition_generator_spec("
                 f"{acqf_class.__name__}, {{{options}}})`."
             )
-        if "posterior_transform" in known.parameters:  # else it takes all outputs
+        region = getattr(given.get("goal"), "values", None)
+        if region is not None and region.n_outputs > 1:  # it takes all outputs
+            given = {**given, "posterior_transform": None}
+        elif "posterior_transform" in known.parameters:
             model, transform = named_output(model, given.get("posterior_transform"))
             given = {**given, "posterior_transform": transform}
-        if "threshold" in given and is_standardised(model):
+        name = "threshold" if given.get("goal") is None else "goal"
+        if name in given and is_standardised(model):
             warnings.warn(
                 "The model's values have mean 0 and standard deviation 1: Ax has "
-                "standardised them, and `threshold` is compared with these. Write "
+                f"standardised them, and `{name}` is compared with these. Write "
                 f"`botorch_lse.ax.acquisition_generator_spec({acqf_class.__name__}, "
                 "options)` for a level in the units of the metric.",
                 stacklevel=2,
@@ -124,6 +128,8 @@ computes in float64, a model may hold float32."""
 
 def is_standardised(model: Model) -> bool:
     r"""Whether a model holds standardised values and does not transform them back."""
+    if isinstance(model, ModelList):
+        return any(is_standardised(own) for own in model.models)  # type: ignore[arg-type]
     y = getattr(model, "train_targets", None)
     has_own = getattr(model, "outcome_transform", None) is not None
     if not isinstance(y, Tensor) or y.ndim != 1 or len(y) < 3 or has_own:

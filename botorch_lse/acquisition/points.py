@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -21,7 +22,9 @@ from botorch.utils.transforms import (
     average_over_ensemble_models,
 )
 from torch import Tensor
+from torch.nn import ModuleList
 
+from botorch_lse._device import moved
 from botorch_lse._validation import check_columns, in_interval, real_matrix
 from botorch_lse.acquisition.base import (
     check_is_one,
@@ -32,6 +35,7 @@ from botorch_lse.acquisition.base import (
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import Averages
+from botorch_lse.acquisition.outputs import most, outputs_of, region_of, units_of
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
@@ -46,6 +50,7 @@ from botorch_lse.functional.scores import (
     straddle,
     u_function,
 )
+from botorch_lse.functional.value_region import Comparison, ValueRegion
 from botorch_lse.models.gaussian_process import (
     PosteriorPath,
     factorize,
@@ -168,34 +173,114 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        return self._values(X)
+
+    def _values(self, X: Tensor) -> Tensor:
         return self._score(*self._mean_and_sigma(X))
 
 
 class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
-    r"""A score of mean and standard deviation at one point about a stated level."""
+    r"""A score of mean and standard deviation at one point about stated levels.
+
+    Of a region, such as ``Above(0.55) & Below(0.75, output=1)``, the score is the
+    largest one over the outputs and levels on which the side of the point still hangs,
+    by intervals of the squared width ``beta``; several outputs compare in units of
+    their prior's standard deviation. Every observation measures all outputs, which are
+    independent.
+    """
 
     threshold: Tensor
+    region: ValueRegion | None
+    beta: float = STRADDLE_BETA
+    unit: ClassVar[int] = 1
+    """The power of the output's unit that the score has."""
 
     def __init__(
         self,
         model: Model,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
+        *,
+        goal: Any = None,
     ) -> None:
-        r"""The model and the level.
+        r"""The model and the level, or the region.
 
         Args:
-            model, posterior_transform, X_pending: See ``MarginalAcquisitionFunction``,
-                as for the other errors.
-            threshold: The level, a scalar in the units the posterior reports.
+            model, X_pending: See ``MarginalAcquisitionFunction``, as for the other
+                errors.
+            threshold: The level, a scalar in the units the posterior reports; exactly
+                one of ``threshold`` and ``goal``.
+            posterior_transform: Required for a model with several outputs and a level
+                of one.
+            goal: A region with stated levels, of which output ``j`` is the model's.
 
         Raises:
-            ValueError: If ``threshold`` is not finite.
+            ValueError: If ``threshold`` is not finite, both or none of it and ``goal``
+                are given, or ``goal`` is no region with stated levels.
+            UnsupportedError: If the model has not the outputs of ``goal``, or they are
+                correlated.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
-        super().__init__(model, posterior_transform, X_pending)
-        self.register_buffer("threshold", level_buffer(threshold, "threshold"))
+        self.region = region_of(threshold, goal)
+        if self.region is None:
+            super().__init__(model, posterior_transform, X_pending)
+            level = level_buffer(threshold, "threshold")  # type: ignore[arg-type]
+            self.register_buffer("threshold", level)
+            return
+        outputs = outputs_of(model, self.region, posterior_transform)
+        AcquisitionFunction.__init__(self, model=model)
+        self.units = units_of(outputs)
+        self.outputs = ModuleList(MaxVariance(*output) for output in outputs)
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Set the points that are being measured: they shrink the variance.
+
+        Args:
+            X_pending: ``n' x d``, or ``None``.
+
+        Raises:
+            BotorchTensorDimensionError: If it is not a matrix with the columns of the
+                model's inputs.
+        """
+        if self.region is None:
+            super().set_X_pending(X_pending)
+            return
+        for each in self.outputs:
+            each.set_X_pending(X_pending)  # type: ignore[operator]  # made above
+        AcquisitionFunction.set_X_pending(self, pending_matrix(X_pending))
+
+    def _values(self, X: Tensor) -> Tensor:
+        if self.region is None:
+            return super()._values(X)
+        return self._of_region(
+            [each._mean_and_sigma(X) for each in self.outputs]  # type: ignore[operator]
+        )
+
+    def _of_region(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        r"""The value of points with these means and deviations of each output."""
+        assert self.region is not None  # it was asked
+        half = [self.beta**0.5 * sigma for _, sigma in moments]
+        ends = [
+            (mean - own, mean + own)
+            for (mean, _), own in zip(moments, half, strict=True)
+        ]
+        lower, upper = zip(*ends, strict=True)
+
+        def score(one: Comparison) -> Tensor:
+            mean, sigma = moments[one.output]
+            found = self._score_at(mean, sigma, mean.new_tensor(one.level))
+            return found / self.units[one.output] ** self.unit
+
+        return most(self.region, lower, upper, score)
+
+    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
+        return self._score_at(mean, sigma, self.threshold.to(mean))
+
+    @abstractmethod
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        r"""The value of points with these moments of one output, about one level."""
 
 
 @constructible
@@ -218,26 +303,28 @@ class Straddle(LevelAcquisitionFunction):
     def __init__(
         self,
         model: Model,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         beta: float = STRADDLE_BETA,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
+        *,
+        goal: Any = None,
     ) -> None:
         r"""Straddle.
 
         Args:
-            model, threshold, posterior_transform, X_pending: See
+            model, threshold, posterior_transform, X_pending, goal: See
                 ``LevelAcquisitionFunction``, as for the other errors.
             beta: The squared width, at least 0.
 
         Raises:
             ValueError: If ``beta`` is negative.
         """
-        super().__init__(model, threshold, posterior_transform, X_pending)
+        super().__init__(model, threshold, posterior_transform, X_pending, goal=goal)
         self.beta = in_interval(beta, "beta", 0.0, math.inf, closed_low=True)
 
-    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        return straddle(mean, sigma, self.threshold.to(mean), self.beta)
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        return straddle(mean, sigma, level, self.beta)
 
 
 @constructible
@@ -258,8 +345,10 @@ class UFunction(LevelAcquisitionFunction):
         paper's, since ours is maximised; averaged over the members of an ensemble.
     """
 
-    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        return u_function(mean, sigma, self.threshold.to(mean))
+    unit = 0
+
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        return u_function(mean, sigma, level)
 
 
 @constructible
@@ -281,8 +370,19 @@ class ContourEntropy(LevelAcquisitionFunction):
         members of an ensemble.
     """
 
-    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        return contour_entropy(mean, sigma, self.threshold.to(mean))
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        return contour_entropy(mean, sigma, level)
+
+    def _of_region(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        r"""The entropy of the class itself: of all outputs and levels together."""
+        assert self.region is not None  # it was asked
+        mean, sigma = zip(*moments, strict=True)
+        cells = moved(self.region.cells, mean[0].device)
+        p = cells.probabilities(
+            [m.flatten() for m in mean], [s.flatten() for s in sigma]
+        )
+        p = p.clamp_min(torch.finfo(p.dtype).tiny)  # where the entropy has a slope
+        return torch.special.entr(p).sum(dim=-1).view_as(mean[0]).to(mean[0])
 
 
 @constructible
@@ -305,26 +405,28 @@ class ExpectedFeasibility(LevelAcquisitionFunction):
     def __init__(
         self,
         model: Model,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         alpha: float = FEASIBILITY_ALPHA,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
+        *,
+        goal: Any = None,
     ) -> None:
         r"""Expected feasibility.
 
         Args:
-            model, threshold, posterior_transform, X_pending: See
+            model, threshold, posterior_transform, X_pending, goal: See
                 ``LevelAcquisitionFunction``, as for the other errors.
             alpha: The band's half-width in standard deviations, above 0.
 
         Raises:
             ValueError: If ``alpha`` is not above 0.
         """
-        super().__init__(model, threshold, posterior_transform, X_pending)
+        super().__init__(model, threshold, posterior_transform, X_pending, goal=goal)
         self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
 
-    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        return expected_feasibility(mean, sigma, self.threshold.to(mean), self.alpha)
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        return expected_feasibility(mean, sigma, level, self.alpha)
 
 
 @constructible
@@ -345,29 +447,33 @@ class RanjanImprovement(LevelAcquisitionFunction):
         ``alpha = 1.96``. Deviation: averaged over the members of an ensemble.
     """
 
+    unit = 2
+
     def __init__(
         self,
         model: Model,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         alpha: float = RANJAN_ALPHA,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
+        *,
+        goal: Any = None,
     ) -> None:
         r"""Ranjan's expected improvement.
 
         Args:
-            model, threshold, posterior_transform, X_pending: See
+            model, threshold, posterior_transform, X_pending, goal: See
                 ``LevelAcquisitionFunction``, as for the other errors.
             alpha: The band's half-width in standard deviations, above 0.
 
         Raises:
             ValueError: If ``alpha`` is not above 0.
         """
-        super().__init__(model, threshold, posterior_transform, X_pending)
+        super().__init__(model, threshold, posterior_transform, X_pending, goal=goal)
         self.alpha = in_interval(alpha, "alpha", 0.0, math.inf)
 
-    def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        return ranjan_improvement(mean, sigma, self.threshold.to(mean), self.alpha)
+    def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
+        return ranjan_improvement(mean, sigma, level, self.alpha)
 
 
 @constructible
@@ -544,6 +650,9 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        return self._values(X)
+
+    def _values(self, X: Tensor) -> Tensor:
         return self._score(*self._region(X))
 
 
@@ -565,29 +674,72 @@ class LSEAmbiguity(RegionAcquisitionFunction):
     """
 
     threshold: Tensor
+    region: ValueRegion | None
 
     def __init__(
         self,
         model: Model,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         beta: float | BetaSchedule = LSE_BETA,
         rounds: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
+        *,
+        goal: Any = None,
     ) -> None:
         r"""Ambiguity.
 
         Args:
             model, beta, rounds, posterior_transform, X_pending: See
-                ``RegionAcquisitionFunction``, as for the other errors.
-            threshold: The level, a scalar in the units of ``y``.
+                ``RegionAcquisitionFunction``, as for the other errors; of a ``goal``
+                of several outputs the model has them all.
+            threshold: The level, a scalar in the units of ``y``; exactly one of
+                ``threshold`` and ``goal``.
+            goal: See ``LevelAcquisitionFunction``; what still hangs on an output and
+                level is said by the confidence regions.
 
         Raises:
-            ValueError: If ``threshold`` is not finite.
+            ValueError: If ``threshold`` is not finite, or ``goal`` is no region.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
-        super().__init__(model, beta, rounds, posterior_transform, X_pending)
-        self.register_buffer("threshold", level_buffer(threshold, "threshold"))
+        self.region = region_of(threshold, goal)
+        if self.region is None:
+            super().__init__(model, beta, rounds, posterior_transform, X_pending)
+            level = level_buffer(threshold, "threshold")  # type: ignore[arg-type]
+            self.register_buffer("threshold", level)
+            return
+        outputs = outputs_of(model, self.region, posterior_transform)
+        AcquisitionFunction.__init__(self, model=model)
+        self.units = units_of(outputs)
+        self.outputs = ModuleList(
+            LSEWidth(own, beta, rounds, transform) for own, transform in outputs
+        )
+        self.set_X_pending(X_pending)
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Set the points that are being measured: see ``RegionAcquisitionFunction``.
+
+        Args:
+            X_pending: ``n' x d``, or ``None``.
+        """
+        if self.region is None:
+            super().set_X_pending(X_pending)
+            return
+        for each in self.outputs:
+            each.set_X_pending(X_pending)  # type: ignore[operator]  # made above
+        AcquisitionFunction.set_X_pending(self, pending_matrix(X_pending))
+
+    def _values(self, X: Tensor) -> Tensor:
+        if self.region is None:
+            return super()._values(X)
+        found = [each._region(X) for each in self.outputs]  # type: ignore[operator]
+        lower, upper = zip(*found, strict=True)
+
+        def score(one: Comparison) -> Tensor:
+            ends = lower[one.output], upper[one.output]
+            return ambiguity(*ends, one.level) / self.units[one.output]
+
+        return most(self.region, lower, upper, score)
 
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
         return ambiguity(lower, upper, self.threshold.to(lower))

@@ -13,19 +13,17 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.cost_aware import CostAwareUtility
 from botorch.acquisition.objective import (
     PosteriorTransform,
-    ScalarizedPosteriorTransform,
 )
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
-from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
-from botorch.models.model import Model, ModelList
-from botorch.models.multitask import MultiTaskGP
+from botorch.models.model import Model
 from botorch.utils.transforms import (
     average_over_ensemble_models,
     is_ensemble,
@@ -34,6 +32,7 @@ from botorch.utils.transforms import (
 from torch import Tensor
 from torch.nn import ModuleList
 
+from botorch_lse._device import moved
 from botorch_lse._validation import (
     check_columns,
     check_map,
@@ -44,7 +43,6 @@ from botorch_lse._validation import (
 )
 from botorch_lse.acquisition.base import (
     check_is_one,
-    check_model,
     check_outputs,
     constructible,
     level_buffer,
@@ -56,16 +54,20 @@ from botorch_lse.acquisition.covariance import (
     PosteriorCovariance,
     PreparedPoints,
     check_noise,
-    makes_several,
     posterior_covariance,
 )
-from botorch_lse.confidence.classify import (
-    UNDECIDED,
-    accuracy,
-    explicit_sides,
-    ratio,
+from botorch_lse.acquisition.outputs import (
+    Output,
+    independent_outputs,
+    outputs_of,
+    per_output,
+    region_of,
+    units_of,
 )
+from botorch_lse.confidence.classify import accuracy, ratio
 from botorch_lse.data.pool import Pool
+from botorch_lse.functional.cells import UNKNOWN
+from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lookahead import (
     Removal,
     expected_misclassification,
@@ -77,6 +79,7 @@ from botorch_lse.functional.lookahead import (
     volume_changes,
     volume_series,
 )
+from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.functional.variance_reduction import joint_gain
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
@@ -120,6 +123,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         threshold: float | Tensor | None = None,
         beta: float = TRUVAR_BETA,
         epsilon: float = 0.0,
+        goal: Any = None,
     ) -> None:
         r"""The model, what to predict, and how future observations are measured.
 
@@ -136,13 +140,15 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 are decided, none is left out. Default all targets.
             beta: The squared width that decides.
             epsilon: The accuracy up to which it must be right, units of ``y``.
+            goal: A region of the output with stated levels, in place of ``threshold``.
 
         Raises:
             UnsupportedError: If the model has several outputs and no transform, knows
-                the noise of its own observations only, or has no Gaussian posterior.
+                the noise of its own observations only, or has no Gaussian posterior;
+                or ``goal`` is about several outputs.
             ValueError: If ``targets`` is empty or not finite, ``noise_var`` or ``beta``
                 not positive, ``threshold`` not finite, or ``epsilon`` negative or given
-                without ``threshold``.
+                without ``threshold``; or both or no region is given as ``goal``.
         """
         super().__init__(model=model)
         check_outputs(model, posterior_transform)
@@ -160,10 +166,20 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             self.least_noise = self._given_data.least_noise(everywhere)
         self.register_buffer("counted", None)
         self.rows = torch.arange(len(self.targets), device=self.targets.device)
-        if threshold is not None:
-            level = level_buffer(threshold, "threshold")
+        if threshold is not None or goal is not None:
+            region = region_of(threshold, goal)
+            if region is None:
+                level = float(level_buffer(threshold, "threshold"))  # type: ignore[arg-type]
+                region = ValueRegion.above(level, accuracy(epsilon))
+            if region.n_outputs > 1:
+                raise UnsupportedError(
+                    f"Expected `goal` about one output for {type(self).__name__}, "
+                    "which predicts one, but got several. Take "
+                    "`qExpectedMisclassification(model, targets, goal=goal)`, or "
+                    "`qGEGE` on the targets that are not decided."
+                )
             beta = in_interval(beta, "beta", 0.0, math.inf)
-            self._leave_out(self._undecided(float(level), beta, accuracy(epsilon)))
+            self._leave_out(self._undecided(region, beta))
         elif accuracy(epsilon) > 0:
             raise ValueError(
                 "Expected `threshold` where `epsilon` says how accurately a side must "
@@ -171,27 +187,22 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             )
         self.set_X_pending(X_pending)
 
-    def _undecided(self, level: float, beta: float, epsilon: float) -> Tensor:
+    def _undecided(self, region: ValueRegion, beta: float) -> Tensor:
         r"""``S x T`` bools: targets whose side is not decided by the data."""
-        parts = []
+        parts, region = [], moved(region, self.targets.device)
         with torch.no_grad():
             width = self._prepare(self.targets[:1]).V.shape[-1] + 1
             for rows in row_blocks(len(self.targets), width):
                 variance = self._given_data.variance(self._prepare(self.targets[rows]))
                 mean, half = self._means(rows), (beta * variance).sqrt()
-                sides = explicit_sides(mean - half, mean + half, level, epsilon)
-                parts.append(sides == UNDECIDED)
+                is_open = open_between(region, [mean - half], [mean + half])
+                parts.append(is_open)
         return torch.cat(parts, dim=-1)
 
     def _leave_out(self, is_open: Tensor) -> None:
         r"""Keep targets in question: ``S x T`` bools."""
         if not bool(is_open.any()):
-            warnings.warn(
-                f"The sides of all {len(self.targets)} targets are decided: all of "
-                "them count. There is nothing left to measure for.",
-                BotorchWarning,
-                stacklevel=4,
-            )
+            warn_that_all_are_decided(len(self.targets), stacklevel=5)
             return
         if not self.is_of_pairs:
             self.rows = is_open.view(-1, len(self.targets)).any(dim=0).nonzero()[:, 0]
@@ -205,6 +216,12 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         averages = Averages(self.model, self.posterior_transform)
         mean: Tensor = averages.posterior(averages.meant(X)).mean
         return mean[..., 0, 0].movedim(0, -1).double()
+
+    def _all_means(self) -> Tensor:
+        r"""``S x T`` posterior means of all targets."""
+        with torch.no_grad():
+            blocks = row_blocks(len(self.targets), self._width)
+            return torch.cat([self._means(block) for block in blocks], dim=-1)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         r"""Set the points that are being measured: they count as observed.
@@ -393,12 +410,14 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         threshold: float | Tensor | None = None,
         beta: float = TRUVAR_BETA,
         epsilon: float = 0.0,
+        goal: Any = None,
     ) -> None:
         r"""The model, what to predict, and how future observations are measured.
 
         Args:
             model, targets, X_pending, posterior_transform, threshold, beta, epsilon:
                 See ``TargetAcquisitionFunction``, as for the other errors.
+            goal: Likewise.
             noise_var: The same, or a model with ``predict_noise``.
             target_weights: ``T`` factors of the variances, such as one over the squared
                 gaps, at least 0; default 1.
@@ -417,6 +436,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
             threshold=threshold,
             beta=beta,
             epsilon=epsilon,
+            goal=goal,
         )
         self.register_buffer("target_weights", None)
         if target_weights is not None:
@@ -670,8 +690,8 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         """
         super().__init__(model=model)
         outputs = independent_outputs(model)
-        noises = _per_output(noise_var, "noise_var", len(outputs))
-        weights = _per_output(output_weights, "output_weights", len(outputs))
+        noises = per_output(noise_var, "noise_var", len(outputs))
+        weights = per_output(output_weights, "output_weights", len(outputs))
         X = targets.X if isinstance(targets, Pool) else targets
         self.outputs = ModuleList(
             _criterion(output, X, noise, weight)
@@ -702,60 +722,6 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         return torch.stack([part(X) for part in self.parts]).amin(dim=0)
 
 
-Output = tuple[Model, PosteriorTransform | None]
-"""A model, and the transform that takes its output if it has several."""
-
-
-def independent_outputs(model: Model) -> list[Output]:
-    r"""The outputs of a model, one by one.
-
-    Raises:
-        UnsupportedError: If they are correlated, or one is an ensemble.
-    """
-    check_model(model)
-    if makes_several(model):
-        raise UnsupportedError(
-            "Expected `model` without an input transform that makes several points of "
-            f"one, but got {type(model.input_transform).__name__}. Leave it out; or "
-            "take `qNegMaxPosteriorVariance` of one output, with a "
-            "`posterior_transform`."
-        )
-    if model.num_outputs == 1:
-        return [(model, None)]
-    found: list[Output] = []
-    if isinstance(model, ModelList):
-        for each in model.models:
-            found += independent_outputs(each)  # type: ignore[arg-type]  # a Module
-    elif isinstance(model, BatchedMultiOutputGPyTorchModel) and not isinstance(
-        model, MultiTaskGP
-    ):
-        found = [_output(model, c) for c in range(model.num_outputs)]
-    else:
-        raise UnsupportedError(
-            "Expected `model` with independent outputs (`SingleTaskGP`, `ModelListGP`),"
-            f" but got {type(model).__name__}, where an observation of one output tells"
-            " about the others. Fit one model per output and join them by "
-            "`ModelListGP`."
-        )
-    if any(is_ensemble(one) for one, _ in found):
-        raise UnsupportedError(
-            "Expected `model` without ensembles among several outputs, but "
-            f"{type(model).__name__} holds one. Use one member, such as the "
-            "maximum a posteriori fit."
-        )
-    return found
-
-
-def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
-    r"""Output ``c`` as a model, or the whole model and the transform that takes it."""
-    try:
-        return model.subset_output([c]), None
-    except NotImplementedError:  # own kernels: BoTorch cannot take them apart
-        weights = torch.zeros(model.num_outputs).to(next(model.parameters()))
-        weights[c] = 1.0
-        return model, ScalarizedPosteriorTransform(weights)
-
-
 def _criterion(
     output: Output, X: Tensor, noise_var: NoiseVar | None, weight: float | None
 ) -> qNegMaxPosteriorVariance:
@@ -768,19 +734,6 @@ def _criterion(
     return qNegMaxPosteriorVariance(
         model, X, noise_var, posterior_transform=transform, target_weights=factors
     )
-
-
-def _per_output(values: object, name: str, m: int) -> list:  # type: ignore[type-arg]
-    r"""One value per output; a value that is no sequence holds for all."""
-    if isinstance(values, Tensor):
-        values = values.tolist()
-    if not isinstance(values, Sequence):
-        return [values] * m
-    if len(values) != m:
-        raise BotorchTensorDimensionError(
-            f"Expected `{name}` with one entry per output ({m}), but got {len(values)}."
-        )
-    return list(values)
 
 
 @constructible
@@ -825,12 +778,13 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         *,
         threshold: float | Tensor | None = None,
         epsilon: float = 0.0,
+        goal: Any = None,
     ) -> None:
         r"""Truncated variance reduction per cost.
 
         Args:
-            model, targets, noise_var, X_pending, posterior_transform, epsilon: See
-                ``TargetAcquisitionFunction``, as for the other errors.
+            model, targets, noise_var, X_pending, posterior_transform, epsilon, goal:
+                See ``TargetAcquisitionFunction``, as for the other errors.
             beta: The squared width, positive.
             eta: The width to reach, at least 0, units of ``y``.
             cost: The cost of one evaluation: a positive number, a function from ``b x q
@@ -855,6 +809,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             threshold=threshold,
             beta=self.beta,
             epsilon=epsilon,
+            goal=goal,
         )
         self.cost = cost
 
@@ -879,52 +834,176 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
     """
 
     threshold: Tensor
+    region: ValueRegion | None = None
+    """The region of several levels or outputs; ``None``: one level of one output."""
+    knows_regions: ClassVar[bool] = False
 
     def __init__(
         self,
         model: Model,
         targets: Pool | Tensor,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         cost: Cost | CostAwareUtility | None = None,
-        noise_var: NoiseVar | None = None,
+        noise_var: NoiseVar | Sequence[NoiseVar] | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
         *,
         beta: float | None = None,
         epsilon: float = 0.0,
+        goal: Any = None,
     ) -> None:
         r"""The model, what to decide, and how future observations are measured.
 
         Args:
-            model, noise_var, X_pending, posterior_transform: See
-                ``TargetAcquisitionFunction``, as for the other errors.
+            model, X_pending, posterior_transform: See ``TargetAcquisitionFunction``,
+                as for the other errors.
             targets: ``T x d`` points whose sides matter, or a ``Pool``: all its rows.
-            threshold: The level, a scalar in the units the posterior reports.
+            threshold: The level, a scalar in the units the posterior reports; exactly
+                one of ``threshold`` and ``goal``.
             cost: The cost of one evaluation; see ``qTruVaR``. Default 1.
+            noise_var: See ``TargetAcquisitionFunction``; of a ``goal`` of several
+                outputs one for all, or one each.
             beta: Leave out targets whose side the data decide with this squared width;
                 where all are decided, none. Default all targets.
-            epsilon: The accuracy up to which it must be right, units of ``y``.
+            epsilon: The accuracy up to which it must be right, units of ``y``; a
+                ``goal`` has its own.
+            goal: A region with stated levels, such as ``Above(0.55) & Below(0.75,
+                output=1)``, of which output ``j`` is the model's. Its outputs are
+                independent, and every observation measures all of them.
 
         Raises:
-            ValueError: If ``threshold`` is not finite, or ``cost`` not positive.
+            ValueError: If ``threshold`` is not finite, ``cost`` not positive, both or
+                none of ``threshold`` and ``goal`` are given, or ``goal`` is no region
+                with stated levels.
+            UnsupportedError: If the class knows one level only, or the model has not
+                the outputs of ``goal``, correlated ones or an ensemble.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
-        level, cost = level_buffer(threshold, "threshold"), check_cost(cost)
+        region, cost = region_of(threshold, goal), check_cost(cost)
+        if region is not None:
+            outputs = outputs_of(model, region, posterior_transform)
+            if (one := region.only_comparison) is None:
+                self._start_with_region(
+                    model, outputs, region, targets, noise_var, beta
+                )
+                self.cost = cost
+                self.set_X_pending(X_pending)
+                return
+            noise_var = per_output(noise_var, "noise_var", len(outputs))[one.output]
+            model, posterior_transform = outputs[one.output]
+            threshold, epsilon = one.level, region.accuracies[one.output]
+        level = level_buffer(threshold, "threshold")  # type: ignore[arg-type]
         super().__init__(
             model,
             targets,
-            noise_var,
+            noise_var,  # type: ignore[arg-type]  # of one output
             X_pending,
             posterior_transform,
             threshold=None if beta is None else level,
             beta=TRUVAR_BETA if beta is None else beta,
-            epsilon=epsilon,
+            epsilon=epsilon if beta is not None or region is None else 0.0,
         )
         self.cost = cost
         self.register_buffer("threshold", level)
-        with torch.no_grad():
-            blocks = row_blocks(len(self.targets), self._width)
-            self.mean = torch.cat([self._means(block) for block in blocks], dim=-1)
+        self.mean = self._all_means()
+
+    def _start_with_region(
+        self,
+        model: Model,
+        outputs: Sequence[Output],
+        region: ValueRegion,
+        targets: Pool | Tensor,
+        noise_var: NoiseVar | Sequence[NoiseVar] | None,
+        beta: float | None,
+    ) -> None:
+        r"""Prepare each output by itself, at the targets in question."""
+        name = type(self).__name__
+        if not self.knows_regions:
+            raise UnsupportedError(
+                f"Expected one level of one output for {name}, but got a `goal` of "
+                "several. Take `qExpectedMisclassification(model, targets, goal=goal)`."
+            )
+        if any(is_ensemble(own) for own, _ in outputs):
+            raise UnsupportedError(
+                f"Expected `model` without an ensemble for a `goal` of several levels, "
+                f"but got {type(model).__name__}. Use one member, such as the maximum "
+                "a posteriori fit."
+            )
+        AcquisitionFunction.__init__(self, model=model)
+        noises = per_output(noise_var, "noise_var", len(outputs))
+
+        def prepared(X: Tensor) -> list[qNegMaxPosteriorVariance]:
+            return [
+                qNegMaxPosteriorVariance(own, X, noise, posterior_transform=transform)
+                for (own, transform), noise in zip(outputs, noises, strict=True)
+            ]
+
+        parts = prepared(targets.X if isinstance(targets, Pool) else targets)
+        self.region = moved(region, parts[0].targets.device)
+        if beta is not None:
+            beta = in_interval(beta, "beta", 0.0, math.inf)
+            mean = [part._all_means() for part in parts]
+            half = [(beta * part.variance).sqrt() for part in parts]
+            ends = list(zip(mean, half, strict=True))
+            is_open = open_between(
+                self.region, [m - h for m, h in ends], [m + h for m, h in ends]
+            )
+            if not bool(is_open.any()):
+                warn_that_all_are_decided(len(is_open), stacklevel=4)
+            elif not bool(is_open.all()):
+                parts = prepared(parts[0].targets[is_open])
+        self.outputs = ModuleList(parts)
+        self.means = [part._all_means() for part in parts]
+        self.units = units_of(outputs)
+
+    @property
+    def parts(self) -> list[qNegMaxPosteriorVariance]:
+        r"""The targets of a region, as each output sees them."""
+        return list(self.outputs)  # type: ignore[arg-type]  # made above
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        r"""Set the points that are being measured: they count as observed.
+
+        Args:
+            X_pending: ``n' x d``, or ``None``.
+
+        Raises:
+            BotorchTensorDimensionError: If it is not a matrix with the columns of the
+                targets.
+        """
+        if self.region is None:
+            super().set_X_pending(X_pending)
+            return
+        for part in self.parts:
+            part.set_X_pending(X_pending)
+        self.X_pending = self.parts[0].X_pending
+
+    def _taken_of_region(
+        self,
+        X: Tensor,
+        taken_at: Callable[[slice], Callable[[Sequence[Tensor]], Tensor]],
+    ) -> Tensor:
+        r"""The decrease of a loss of the region, summed over the targets.
+
+        Args:
+            X: ``batch_shape x q x d``.
+            taken_at: From some of the targets to what reductions of the variances of
+                all outputs, ``b x r`` each, take off the loss there.
+        """
+        parts = self.parts
+        batches = [part._batch(X) for part in parts]
+        total = X.new_zeros((), dtype=torch.float64)
+        width = sum(part._width for part in parts)
+        numbers = width + sum(L[..., 0].numel() for _, L in batches)
+        for block in row_blocks(len(self.means[0]), numbers):
+            gains = [
+                joint_gain(L, part._cross(batch, block))
+                for part, (batch, L) in zip(parts, batches, strict=True)
+            ]
+            with torch.no_grad():  # gradients are with respect to the batch
+                taken = taken_at(block)
+            total = total + taken(gains).sum(dim=-1)
+        return total.reshape(X.shape[:-2])
 
     @property
     def distance(self) -> Tensor:
@@ -972,30 +1051,36 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         >>> acqf = qTargetedIMSE(model, targets=pool_X, threshold=20.0)
         >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
 
+    Of a region the weight of each level has the share by which the class depends on it
+    as a further factor, and outputs compare in units of their prior's deviation.
+
     Source:
         Picheny et al. (2010). Deviation: averaged over an ensemble.
     """
+
+    knows_regions = True
 
     def __init__(
         self,
         model: Model,
         targets: Pool | Tensor,
-        threshold: float | Tensor,
+        threshold: float | Tensor | None = None,
         tau: float = 0.0,
         cost: Cost | CostAwareUtility | None = None,
-        noise_var: NoiseVar | None = None,
+        noise_var: NoiseVar | Sequence[NoiseVar] | None = None,
         X_pending: Tensor | None = None,
         posterior_transform: PosteriorTransform | None = None,
         *,
         beta: float | None = None,
         epsilon: float = 0.0,
+        goal: Any = None,
     ) -> None:
         r"""Variances near a level.
 
         Args:
             model, targets, threshold, cost, noise_var, X_pending: See
                 ``LevelTargetAcquisitionFunction``, as for the other errors.
-            posterior_transform, beta, epsilon: Likewise.
+            posterior_transform, beta, epsilon, goal: Likewise.
             tau: How far around the level values matter, units of ``y``.
 
         Raises:
@@ -1012,10 +1097,31 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             posterior_transform,
             beta=beta,
             epsilon=epsilon,
+            goal=goal,
         )
 
     def _taken(self, X: Tensor) -> Tensor:
+        if self.region is not None:
+            return self._taken_of_region(X, self._near_levels)
         return self._taken_by_targets(X, partial(targeted_variance, tau=self.tau))
+
+    def _near_levels(self, rows: slice) -> Callable[[Sequence[Tensor]], Tensor]:
+        r"""The variances near all levels, by how much the class depends on each."""
+        assert self.region is not None  # it was asked
+        cells = self.region.cells
+        mean = [own[rows] for own in self.means]
+        variance = [part.variance[rows] for part in self.parts]
+        shares, weights = level_weights(cells, mean, variance), []
+        for j, unit in enumerate(self.units):
+            distance = mean[j].unsqueeze(-1) - cells.levels[j]
+            near = targeted_variance(distance, variance[j].unsqueeze(-1), self.tau)
+            weights.append((near.weight * shares[j]).sum(dim=-1) / unit)
+
+        def taken(gains: Sequence[Tensor]) -> Tensor:
+            each = [gain * own for gain, own in zip(gains, weights, strict=True)]
+            return sum(each[1:], each[0])
+
+        return taken
 
 
 @constructible
@@ -1031,13 +1137,27 @@ class qExpectedMisclassification(LevelTargetAcquisitionFunction):  # noqa: N801 
         >>> acqf = qExpectedMisclassification(model, targets=pool_X, threshold=20.0)
         >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
 
+    Of a region ``p`` is the probability to be inside, made of all outputs and levels,
+    and the expectation is exact as well (``functional/class_removal.py``).
+
     Source:
         Bect et al. (2012); Chevalier et al. (2014), section 3, for whole batches.
         Deviation: averaged over an ensemble.
     """
 
+    knows_regions = True
+
     def _taken(self, X: Tensor) -> Tensor:
+        if self.region is not None:
+            return self._taken_of_region(X, self._of_class)
         return self._taken_by_targets(X, expected_misclassification)
+
+    def _of_class(self, rows: slice) -> Callable[[Sequence[Tensor]], Tensor]:
+        r"""The doubt about the class, see ``functional/class_removal.py``."""
+        assert self.region is not None  # it was asked
+        mean = [own[rows] for own in self.means]
+        variance = [part.variance[rows] for part in self.parts]
+        return class_removal(self.region.cells, mean, variance).of
 
 
 @constructible
@@ -1121,6 +1241,39 @@ def _changes_by_one(
     )
     found = [volume_series(d, v).parts(own) for d, v, own in members]
     return torch.stack(found, dim=1).reshape(*moves.shape[:-2], len(values))
+
+
+def open_between(
+    region: ValueRegion, lower: Sequence[Tensor], upper: Sequence[Tensor]
+) -> Tensor:
+    r"""Bools, shaped like the ends: points whose class intervals do not decide.
+
+    Args:
+        region: The region.
+        lower: For each output the lower ends, of any shape.
+        upper: For each output the upper ends.
+    """
+    flat = [[end.flatten() for end in ends] for ends in (lower, upper)]
+    found = region.cells.agreed(region.allowed(*flat)) == UNKNOWN
+    return found.expand(lower[0].numel()).view_as(lower[0])
+
+
+def warn_that_all_are_decided(n: int, stacklevel: int) -> None:
+    r"""Warn that no target is in question, so that all of them count.
+
+    Args:
+        n: The number of targets.
+        stacklevel: See ``warnings.warn``.
+
+    Warns:
+        BotorchWarning: Always.
+    """
+    warnings.warn(
+        f"The sides of all {n} targets are decided: all of them count. There is "
+        "nothing left to measure for.",
+        BotorchWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:

@@ -79,6 +79,18 @@ class ValueRegion:
         r"""The first level of the first output that has one."""
         return float(next(part for part in self.cells.levels if part.shape[1])[0, 0])
 
+    @property
+    def only_comparison(self) -> Comparison | None:
+        r"""The output and level, where there is only one pair and one number."""
+        found = [
+            (j, level)
+            for j, part in enumerate(self.cells.levels)
+            for level in part.unbind(dim=1)
+        ]
+        if len(found) != 1 or not self.is_alike_in_all_rows:
+            return None
+        return Comparison(found[0][0], float(found[0][1]))
+
     def at(self, rows: Tensor) -> ValueRegion:
         r"""The region at some rows, given by number or mask."""
         return replace(self, cells=self.cells.at(rows))

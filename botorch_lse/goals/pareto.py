@@ -2,6 +2,7 @@ r"""Pareto sets: the rows that no other row exceeds in every output."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
@@ -416,6 +417,10 @@ class ParetoSet(Goal):
     def judge(self) -> Judge:
         r"""The judge that compares values with the accepted rows."""
         return ParetoJudge(self.signs, self.tolerances)
+
+    @abstractmethod
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
+        r"""The sides after rows are compared with each other."""
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""No item: sides hang on all intervals, and are made again from them."""

@@ -9,7 +9,10 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 
+from botorch_lse import Above, Below
 from botorch_lse.acquisition import (
+    Straddle,
+    qExpectedMisclassification,
     qGEGE,
     qHRAGE,
 )
@@ -68,11 +71,35 @@ def test_several_metrics_lower_the_worst_variance_of_any(objective):
     assert chosen >= random.median()
 
 
-def several_metrics_client(spec, objective):
+@pytest.mark.slow
+@pytest.mark.parametrize("acqf_class", [Straddle, qExpectedMisclassification])
+def test_a_region_is_about_the_metrics_in_alphabetical_order(acqf_class):
+    r"""The constraint's metric, ``cost``, comes before the objective's, ``y``."""
+    goal = Below(30.0) & Above(70.0, output=1)
+    options = {"goal": goal}
+    if acqf_class is qExpectedMisclassification:
+        options |= {"targets": TARGETS, "noise_var": 1.0}
+    spec = acquisition_generator_spec(acqf_class, options)
+    client = several_metrics_client(spec, "y", constraints=["cost <= 30"])
+    trials = client.get_next_trials(2)
+    surrogate = client._generation_strategy.adapter.generator.surrogate
+    assert surrogate.outcomes == ["cost", "y"]
+    points = torch.tensor([[p["a"], p["b"]] for p in trials.values()]).double()
+    acqf = acqf_class(surrogate.model, **options)
+    with torch.no_grad():
+        chosen = acqf(points[:1].unsqueeze(0))
+        generator = torch.Generator().manual_seed(1)
+        random = acqf(2 * torch.rand(100, 1, 2, generator=generator).double())
+    assert chosen >= random.quantile(0.9)
+
+
+def several_metrics_client(spec, objective, constraints=()):
     client = Client(random_seed=0)
     client.configure_experiment(parameters=UNIT, name="several")
-    client.configure_optimization(objective=objective)
-    client.configure_tracking_metrics(["z"])
+    other = "cost" if constraints else "z"
+    client.configure_optimization(objective, outcome_constraints=[*constraints])
+    if not constraints:
+        client.configure_tracking_metrics([other])
     sobol = GenerationNode(
         name="Sobol",
         generator_specs=[GeneratorSpec(Generators.SOBOL, generator_kwargs={"seed": 1})],
@@ -83,5 +110,5 @@ def several_metrics_client(spec, objective):
     for _ in range(6):
         for trial, point in client.get_next_trials(1).items():
             z = 100 * point["b"] ** 2
-            client.complete_trial(trial, {"y": (value(point), 1.0), "z": (z, 1.0)})
+            client.complete_trial(trial, {"y": (value(point), 1.0), other: (z, 1.0)})
     return client

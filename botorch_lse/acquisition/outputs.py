@@ -1,0 +1,207 @@
+r"""The outputs of a model one by one, and regions of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models.gpytorch import BatchedMultiOutputGPyTorchModel
+from botorch.models.model import Model, ModelList
+from botorch.models.multitask import MultiTaskGP
+from botorch.utils.transforms import is_ensemble
+from torch import Tensor
+
+from botorch_lse._device import moved
+from botorch_lse._validation import complaint, kind_of
+from botorch_lse.acquisition.base import check_model, check_outputs
+from botorch_lse.acquisition.covariance import makes_several
+from botorch_lse.functional.value_region import Comparison, ValueRegion
+from botorch_lse.models.gaussian_process import GPPrior, training_data
+
+Output = tuple[Model, PosteriorTransform | None]
+"""A model, and the transform that takes its output if it has several."""
+
+
+def independent_outputs(model: Model) -> list[Output]:
+    r"""The outputs of a model, one by one.
+
+    Raises:
+        UnsupportedError: If they are correlated, or one is an ensemble.
+    """
+    check_model(model)
+    if makes_several(model):
+        raise UnsupportedError(
+            "Expected `model` without an input transform that makes several points of "
+            f"one, but got {type(model.input_transform).__name__}. Leave it out; or "
+            "take `qNegMaxPosteriorVariance` of one output, with a "
+            "`posterior_transform`."
+        )
+    if model.num_outputs == 1:
+        return [(model, None)]
+    found: list[Output] = []
+    if isinstance(model, ModelList):
+        for each in model.models:
+            found += independent_outputs(each)  # type: ignore[arg-type]  # a Module
+    elif isinstance(model, BatchedMultiOutputGPyTorchModel) and not isinstance(
+        model, MultiTaskGP
+    ):
+        found = [_output(model, c) for c in range(model.num_outputs)]
+    else:
+        raise UnsupportedError(
+            "Expected `model` with independent outputs (`SingleTaskGP`, `ModelListGP`),"
+            f" but got {type(model).__name__}, where an observation of one output tells"
+            " about the others. Fit one model per output and join them by "
+            "`ModelListGP`."
+        )
+    if any(is_ensemble(one) for one, _ in found):
+        raise UnsupportedError(
+            "Expected `model` without ensembles among several outputs, but "
+            f"{type(model).__name__} holds one. Use one member, such as the "
+            "maximum a posteriori fit."
+        )
+    return found
+
+
+def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
+    r"""Output ``c`` as a model, or the whole model and the transform that takes it."""
+    try:
+        return model.subset_output([c]), None
+    except NotImplementedError:  # own kernels: BoTorch cannot take them apart
+        weights = torch.zeros(model.num_outputs).to(next(model.parameters()))
+        weights[c] = 1.0
+        return model, ScalarizedPosteriorTransform(weights)
+
+
+def per_output(values: object, name: str, m: int) -> list:  # type: ignore[type-arg]
+    r"""One value per output; a value that is no sequence holds for all."""
+    if isinstance(values, Tensor):
+        values = values.tolist()
+    if not isinstance(values, Sequence):
+        return [values] * m
+    if len(values) != m:
+        raise BotorchTensorDimensionError(
+            f"Expected `{name}` with one entry per output ({m}), but got {len(values)}."
+        )
+    return list(values)
+
+
+# --- regions --------------------------------------------------------------------------
+
+
+def region_of(threshold: Any, goal: Any) -> ValueRegion | None:
+    r"""The region of values of a ``goal``; ``None`` where a ``threshold`` is given.
+
+    Args:
+        threshold: A level, or ``None``.
+        goal: A region with stated levels, such as ``Above(0.55) & Below(0.75,
+            output=1)``, or ``None``.
+
+    Raises:
+        ValueError: If both or none are given, or the goal is no such region.
+    """
+    if (threshold is None) == (goal is None):
+        came = "got neither" if goal is None else "got both"
+        wanted = "or `goal` to be given, exactly one of them"
+        raise ValueError(complaint("threshold", wanted, came))
+    if goal is None:
+        return None
+    region = getattr(goal, "values", None)
+    if not isinstance(region, ValueRegion):
+        wanted = "to be a region with stated levels"
+        remedy = "Write `Above(0.55) & Below(0.75, output=1)`."
+        raise ValueError(complaint("goal", wanted, f"got {kind_of(goal)}", remedy))
+    if not region.is_alike_in_all_rows:
+        wanted = "with the same levels everywhere, since points are no rows of a pool"
+        remedy = "Subtract what differs by row from the values."
+        raise ValueError(complaint("goal", wanted, "got levels by row", remedy))
+    return region
+
+
+def outputs_of(
+    model: Model, region: ValueRegion, transform: PosteriorTransform | None
+) -> list[Output]:
+    r"""The outputs of a model that a region compares with levels.
+
+    Args:
+        model: With at least as many outputs as the region.
+        region: The region.
+        transform: Only for a region of one output, which it takes.
+
+    Raises:
+        UnsupportedError: If the model has too few outputs, or they are correlated.
+    """
+    m = region.n_outputs
+    if m == 1:
+        check_outputs(model, transform)
+        return [(model, transform)]
+    if transform is not None:
+        raise UnsupportedError(
+            f"Expected no `posterior_transform` with a `goal` of {m} outputs, all of "
+            f"which it takes, but got {type(transform).__name__}. Leave it out."
+        )
+    found = independent_outputs(model)
+    if len(found) < m:
+        raise UnsupportedError(
+            f"Expected `model` with the {m} outputs of the `goal`, but it has "
+            f"{len(found)}. Join one model per output by `ModelListGP`; in Ax name "
+            "each metric in the objective or in an outcome constraint."
+        )
+    return found[:m]
+
+
+def units_of(outputs: Sequence[Output]) -> list[float]:
+    r"""The units in which scores of several outputs are compared; of a single one 1.
+
+    The prior's largest standard deviation at the data. Of models whose prior is not
+    known exactly it is the standard deviation of the values.
+    """
+    if len(outputs) == 1:
+        return [1.0]
+    return [_spread_of(model) for model, _ in outputs]
+
+
+def _spread_of(model: Model) -> float:
+    try:
+        prior = GPPrior.from_model(model)
+        F, _, _ = training_data(model, prior)  # type: ignore[arg-type]
+        return float(prior.variance(F).max().sqrt())
+    except UnsupportedError:
+        y = getattr(model, "train_targets", None)
+        spread = float(y.std()) if isinstance(y, Tensor) and y.numel() > 1 else 1.0
+        return spread if spread > 0 else 1.0
+
+
+def most(
+    region: ValueRegion,
+    lower: Sequence[Tensor],
+    upper: Sequence[Tensor],
+    score: Callable[[Comparison], Tensor],
+) -> Tensor:
+    r"""The largest score over the comparisons on which a point's side still hangs.
+
+    Where intervals decide the side, all comparisons count.
+
+    Args:
+        region: The region.
+        lower: For each output the lower ends of intervals, of any shape.
+        upper: For each output the upper ends, of the same shape.
+        score: From an output and its level to scores of that shape.
+    """
+    region = moved(region, lower[0].device)
+    flat = [
+        [end.detach().double().flatten() for end in ends] for ends in (lower, upper)
+    ]
+    comparisons = region.comparisons(*flat)
+    found = torch.stack([score(one) for one in comparisons])
+    if len(comparisons) == 1:
+        return found[0]
+    each = [one.matters for one in comparisons if one.matters is not None]
+    matters = torch.stack(each).view(found.shape)
+    matters = matters | ~matters.any(dim=0)
+    return found.masked_fill(~matters, -torch.inf).amax(dim=0)

@@ -1,0 +1,302 @@
+r"""Acquisition classes that take a region, against its definition."""
+
+import pytest
+import torch
+from botorch.acquisition.input_constructors import get_acqf_input_constructor
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import ModelListGP, SingleTaskGP
+from botorch.optim import optimize_acqf, optimize_acqf_discrete
+
+from botorch_lse import Above, Below, Between
+from botorch_lse.acquisition import (
+    ContourEntropy,
+    ExpectedFeasibility,
+    LSEAmbiguity,
+    RanjanImprovement,
+    Straddle,
+    UFunction,
+    qEAVC,
+    qExpectedMisclassification,
+    qGlobalMI,
+    qTargetedIMSE,
+    qTruVaR,
+)
+from botorch_lse.acquisition.outputs import units_of
+from botorch_lse.strategies import ShareOfMax
+from tests.acquisition.test_contract_classes import ensemble
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::botorch.exceptions.warnings.InputDataWarning"
+)
+
+NOISE = (0.01, 0.04)
+GOAL = Above(0.8) & Below(0.3, output=1)
+TARGETS = torch.rand(25, 2, generator=torch.Generator().manual_seed(1)).double()
+BATCH = torch.rand(4, 2, 2, generator=torch.Generator().manual_seed(2)).double()
+ONE = [
+    Straddle,
+    UFunction,
+    ContourEntropy,
+    ExpectedFeasibility,
+    RanjanImprovement,
+    LSEAmbiguity,
+]
+TAKING = [qExpectedMisclassification, qTargetedIMSE]
+
+
+def values(X):
+    first = (4 * X[:, 0]).sin() + X[:, 1]
+    return torch.stack((first, 2 * (3 * X[:, 1]).cos() - X[:, 0]), dim=-1)
+
+
+def output(j, X=None, y=None):
+    r"""A process of output ``j``, its values exactly as given."""
+    if X is None:
+        X = torch.rand(10, 2, generator=torch.Generator().manual_seed(0)).double()
+        y = values(X)[:, j : j + 1]
+    model = SingleTaskGP(X, y, outcome_transform=None)
+    model.likelihood.noise = torch.tensor([NOISE[j]]).double()
+    model.covar_module.lengthscale = torch.tensor([[0.4, 0.6]]).double()
+    return model.eval()
+
+
+def both():
+    return ModelListGP(output(0), output(1))
+
+
+def moments(model, X):
+    r"""``m x N`` means and standard deviations at ``N x d`` points."""
+    with torch.no_grad():
+        found = model.posterior(X)
+    return found.mean.mT, found.variance.sqrt().mT
+
+
+# --- one level is one level -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ONE)
+def test_a_goal_of_one_level_is_that_level(cls) -> None:
+    X = BATCH[:, :1]
+    own = cls(output(1), threshold=0.3)
+    for goal in (Above(0.3), Below(0.3)):
+        torch.testing.assert_close(cls(output(1), goal=goal)(X), own(X))
+
+
+@pytest.mark.parametrize("cls", [*TAKING, qGlobalMI, qEAVC])
+def test_a_goal_of_one_level_in_one_of_two_outputs(cls) -> None:
+    given = {"noise_var": NOISE, "beta": 4.0}
+    found = cls(both(), TARGETS, goal=Above(0.3, 0.1, output=1), **given)
+    given["noise_var"] = NOISE[1]
+    own = cls(output(1), TARGETS, 0.3, epsilon=0.1, **given)
+    assert 0 < len(own.targets) < len(TARGETS)
+    torch.testing.assert_close(found(BATCH), own(BATCH))
+
+
+# --- several, by definition -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ONE[:-1])
+def test_the_largest_score_of_what_the_side_hangs_on(cls) -> None:
+    model, X = both(), TARGETS.unsqueeze(-2)
+    found = cls(model, goal=GOAL)(X)
+    mean, sigma = moments(model, TARGETS)
+    if cls is ContourEntropy:
+        inside = torch.special.ndtr((mean[0] - 0.8) / sigma[0])
+        inside = inside * torch.special.ndtr((0.3 - mean[1]) / sigma[1])
+        p = torch.stack((inside, 1 - inside)).clamp_min(1e-300)
+        torch.testing.assert_close(found, -(p * p.log()).sum(dim=0))
+        return
+    levels, half = torch.tensor([[0.8], [0.3]]).double(), 1.96 * sigma
+    above = mean - half > levels
+    below = mean + half <= levels
+    is_open = ~(above | below)
+    # Of a conjunction an output matters unless the other one rules the point out.
+    matters = is_open & ~torch.stack((above[1], below[0]))
+    matters = matters | ~matters.any(dim=0)
+    scores = []
+    for j, unit in enumerate(units_of([(output(0), None), (output(1), None)])):
+        own = cls(output(j), threshold=float(levels[j]))(X)
+        scores.append(own / unit ** {UFunction: 0, RanjanImprovement: 2}.get(cls, 1))
+    expected = torch.stack(scores).masked_fill(~matters, -torch.inf).amax(dim=0)
+    assert matters.sum(dim=0).unique().tolist() == [1, 2]
+    torch.testing.assert_close(found, expected)
+
+
+def test_ambiguity_is_that_of_the_confidence_regions() -> None:
+    model, X = both(), TARGETS.unsqueeze(-2)
+    found = LSEAmbiguity(model, goal=GOAL)(X)
+    own = [
+        LSEAmbiguity(output(0), threshold=0.8)(X),
+        LSEAmbiguity(output(1), threshold=0.3)(X),
+    ]
+    units = units_of([(output(0), None), (output(1), None)])
+    scaled = torch.stack([a / unit for a, unit in zip(own, units, strict=True)])
+    is_open = (scaled > 0).all(dim=0)  # both levels lie in their regions
+    assert is_open.any()
+    torch.testing.assert_close(found[is_open], scaled.amax(dim=0)[is_open])
+
+
+def test_the_expected_fall_of_wrong_sides_is_that_of_a_simulation() -> None:
+    model, X, n = both(), BATCH[0], 20_000
+    acqf = qExpectedMisclassification(model, TARGETS, goal=GOAL, noise_var=NOISE)
+    now, later = torch.ones(2, len(TARGETS)).double().unbind()
+    later = later.expand(n, -1)
+    generator = torch.Generator().manual_seed(0)
+    for j, part in enumerate(model.models):
+        with torch.no_grad():
+            joint = part.posterior(torch.cat((X, TARGETS))).distribution
+        C, mean = joint.covariance_matrix.double(), joint.mean[len(X) :].double()
+        noisy = C[: len(X), : len(X)] + NOISE[j] * torch.eye(len(X)).double()
+        gain = torch.linalg.solve(noisy, C[: len(X), len(X) :]).mT  # T x q
+        variance = C.diagonal()[len(X) :]
+        left = (variance - (gain @ C[: len(X), len(X) :]).diagonal()).sqrt()
+        drawn = torch.randn(n, len(X), generator=generator, dtype=torch.float64)
+        mean_then = mean + drawn @ torch.linalg.cholesky(noisy).mT @ gain.mT
+        sign, level = (1, 0.8) if j == 0 else (-1, 0.3)
+        now = now * torch.special.ndtr(sign * (mean - level) / variance.sqrt())
+        later = later * torch.special.ndtr(sign * (mean_then - level) / left)
+    fall = (now * (1 - now) - later * (1 - later)).sum(dim=-1)
+    error = float(fall.std()) / n**0.5
+    per_cost = float(acqf(X))  # of two measurements that cost one each
+    assert 2 * per_cost == pytest.approx(float(fall.mean()), abs=4 * error)
+    assert float(fall.mean()) > 20 * error
+
+
+def test_variances_near_the_levels_count_as_the_side_hangs_on_them() -> None:
+    model, X = both(), BATCH[0]
+    acqf = qTargetedIMSE(model, TARGETS, tau=0.1, goal=GOAL, noise_var=NOISE)
+    mean, sigma = moments(model, TARGETS)
+    above = torch.special.ndtr((mean[0] - 0.8) / sigma[0])
+    below = torch.special.ndtr((0.3 - mean[1]) / sigma[1])
+    units, expected = units_of([(output(0), None), (output(1), None)]), 0.0
+    for j, other in enumerate((below, above)):
+        with torch.no_grad():
+            C = model.models[j].posterior(torch.cat((X, TARGETS))).distribution
+        C = C.covariance_matrix.double()
+        noisy = C[:2, :2] + NOISE[j] * torch.eye(2).double()
+        taken = (C[:2, 2:] * torch.linalg.solve(noisy, C[:2, 2:])).sum(dim=0)
+        spread = torch.distributions.Normal(mean[j], (sigma[j] ** 2 + 0.01).sqrt())
+        density = spread.log_prob(torch.tensor((0.8, 0.3)[j]).double()).exp()
+        expected += float((density * other**2 * taken).sum()) / units[j]
+    assert 2 * float(acqf(X)) == pytest.approx(expected, rel=1e-6)  # per cost
+
+
+@pytest.mark.parametrize("cls", TAKING)
+def test_pending_points_count_as_measured_at_their_means(cls) -> None:
+    model, pending = both(), TARGETS[:2] + 0.01
+    acqf = cls(model, TARGETS, goal=GOAL, noise_var=NOISE, X_pending=pending)
+    more = []
+    for j, part in enumerate(model.models):
+        with torch.no_grad():
+            mean = part.posterior(pending).mean
+        X, y = part.train_inputs[0], part.train_targets
+        more.append(output(j, torch.cat((X, pending)), torch.cat((y[:, None], mean))))
+    later = cls(ModelListGP(*more), TARGETS, goal=GOAL, noise_var=NOISE)
+    later.units = acqf.units  # which the data do not change
+    torch.testing.assert_close(acqf(BATCH), later(BATCH), rtol=1e-6, atol=1e-9)
+    acqf.set_X_pending(None)
+    plain = cls(model, TARGETS, goal=GOAL, noise_var=NOISE)
+    torch.testing.assert_close(acqf(BATCH), plain(BATCH))
+
+
+@pytest.mark.parametrize("cls", TAKING)
+def test_targets_that_the_data_decide_are_left_out(cls) -> None:
+    model = both()
+    acqf = cls(model, TARGETS, goal=GOAL, noise_var=NOISE, beta=4.0)
+    mean, sigma = moments(model, TARGETS)
+    ends = (mean - 2 * sigma, mean + 2 * sigma)
+    inside = (ends[0][0] > 0.8) & (ends[1][1] <= 0.3)
+    outside = (ends[1][0] <= 0.8) | (ends[0][1] > 0.3)
+    is_open = ~(inside | outside)
+    assert 0 < is_open.sum() < len(TARGETS)
+    kept = cls(model, TARGETS[is_open], goal=GOAL, noise_var=NOISE)
+    torch.testing.assert_close(acqf(BATCH), kept(BATCH))
+    with pytest.warns(match="sides of all 2 targets are decided"):
+        cls(model, TARGETS[outside][:2], goal=GOAL, noise_var=NOISE, beta=4.0)
+
+
+def test_a_band_leaves_out_targets_of_variance_criteria() -> None:
+    band, model = Between(0.5, 0.9, epsilon=0.05), output(0)
+    acqf = qTruVaR(model, TARGETS, beta=4.0, goal=band)
+    mean, sigma = moments(model, TARGETS)
+    low, high = mean[0] - 2 * sigma[0], mean[0] + 2 * sigma[0]
+    inside = (low + 0.05 > 0.5) & (high - 0.05 <= 0.9)
+    outside = (high - 0.05 <= 0.5) | (low + 0.05 > 0.9)
+    assert torch.equal(acqf.targets, TARGETS[~(inside | outside)])
+
+
+@pytest.mark.parametrize("pending", [0, 2])
+@pytest.mark.parametrize("cls", [*ONE, *TAKING])
+def test_gradients_are_right(cls, pending) -> None:
+    options = {"goal": GOAL, "X_pending": TARGETS[:pending]}
+    if cls in TAKING:
+        options |= {"targets": TARGETS, "noise_var": NOISE}
+    X = BATCH[:, : 2 if cls in TAKING else 1].clone().requires_grad_()
+    assert torch.autograd.gradcheck(cls(both(), **options), X)
+
+
+@pytest.mark.parametrize("cls", [Straddle, qExpectedMisclassification])
+def test_batches_are_chosen_in_botorchs_loops(cls) -> None:
+    options = {"goal": GOAL}
+    if cls in TAKING:
+        options |= {"targets": TARGETS, "noise_var": NOISE}
+    box = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
+    few = {"num_restarts": 1, "raw_samples": 4, "options": {"maxiter": 5}}
+    torch.manual_seed(0)
+    X, _ = optimize_acqf(cls(both(), **options), box, q=2, sequential=True, **few)
+    assert X.shape == (2, 2)
+    assert float(torch.pdist(X)) > 1e-3  # the second knows of the first
+    chosen, _ = optimize_acqf_discrete(cls(both(), **options), 2, TARGETS)
+    assert chosen.shape == (2, 2)
+
+
+# --- how it is built ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [Straddle, qExpectedMisclassification])
+def test_the_input_constructor_keeps_all_outputs(cls) -> None:
+    model, options = both(), {"goal": GOAL}
+    if cls in TAKING:
+        options |= {"targets": TARGETS, "noise_var": NOISE}
+    construct = get_acqf_input_constructor(cls)
+    named = ScalarizedPosteriorTransform(torch.tensor([1.0, 0.0]).double())
+    given = construct(model, posterior_transform=named, **options)
+    assert given["model"] is model
+    X = BATCH[:, :1]
+    torch.testing.assert_close(cls(**given)(X), cls(model, **options)(X))
+    one = construct(model, posterior_transform=named, **options | {"goal": Above(0.8)})
+    assert one["model"].num_outputs == 1
+    y = model.models[0].train_targets
+    raw = SingleTaskGP(
+        model.models[0].train_inputs[0],
+        ((y - y.mean()) / y.std()).unsqueeze(-1),
+        outcome_transform=None,
+    )
+    with pytest.warns(UserWarning, match="`goal` is compared with these"):
+        construct(ModelListGP(raw, model.models[1]), **options)
+
+
+def test_what_is_no_region_is_refused_by_name() -> None:
+    model, two = both(), ScalarizedPosteriorTransform(torch.ones(2).double())
+    with pytest.raises(ValueError, match=r"`threshold` or `goal` to be.*neither"):
+        Straddle(output(0))
+    with pytest.raises(ValueError, match=r"exactly one of them.*got both"):
+        Straddle(output(0), 0.5, goal=Above(0.5))
+    with pytest.raises(ValueError, match=r"`goal` to be a region.*got .*ShareOfMax"):
+        qExpectedMisclassification(model, TARGETS, goal=ShareOfMax(0.5))
+    with pytest.raises(ValueError, match="same levels everywhere"):
+        Straddle(output(0), goal=Above((0.1, 0.2)))
+    with pytest.raises(UnsupportedError, match="2 outputs of the `goal`, but it has 1"):
+        Straddle(output(0), goal=GOAL)
+    with pytest.raises(
+        UnsupportedError, match="no `posterior_transform` with a `goal`"
+    ):
+        Straddle(model, goal=GOAL, posterior_transform=two)
+    with pytest.raises(UnsupportedError, match="one level of one output for qGlobalMI"):
+        qGlobalMI(model, TARGETS, goal=GOAL)
+    with pytest.raises(UnsupportedError, match="about one output for qTruVaR"):
+        qTruVaR(output(0), TARGETS, goal=GOAL)
+    with pytest.raises(UnsupportedError, match="without an ensemble for a `goal`"):
+        qTargetedIMSE(ensemble(), TARGETS, goal=Between(0.1, 0.2))
+    Straddle(ModelListGP(output(0), output(1), output(1)), goal=GOAL)  # one more
