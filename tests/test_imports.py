@@ -101,6 +101,7 @@ def test_a_strategy_brings_only_what_it_is_made_of(
         "strategies.algorithm",
         "strategies.criteria",
         "strategies.criteria.base",
+        "strategies.criteria.content",
         "strategies.forecast",
         "strategies.loop",
         "surrogate.assumptions",

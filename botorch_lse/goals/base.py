@@ -3,9 +3,9 @@ r"""The interface of goals: sides from intervals, open rows, targets of a design
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -24,7 +24,38 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.gaps import squared_gaps
-from botorch_lse.models.gaussian_process import PoolPosterior
+
+Differences = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From ``R`` items to the ``R x L`` standard deviations and half widths of their
+differences from ``L`` rivals."""
+
+
+class ItemBelief(Protocol):
+    r"""What a model believes of the items, beside their intervals."""
+
+    @property
+    def memory_budget(self) -> int:
+        r"""Bytes for arrays over items and their pairs."""
+
+    @property
+    def scale(self) -> Sequence[float]:
+        r"""The unit of each output in which margins are told."""
+
+    @property
+    def correlation(self) -> Tensor | None:
+        r"""``T x m x m`` correlations of the outputs; ``None``: independent."""
+
+    def variance(self, output: int, items: Tensor) -> Tensor:
+        r"""The variances of some items, units of the output squared."""
+
+    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
+        r"""The spread and the interval of ``f(i) - factor f(rival)``.
+
+        Args:
+            output: The number of the output.
+            rivals: ``L`` items, the same for all calls of what is returned.
+            factor: ``factor``.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +64,15 @@ class Intervals:
 
     Args:
         all_regions: Their confidence regions, for each output.
-        posteriors: For each output a posterior that has the items among its rows.
-        rows: ``T`` rows of the posteriors that are the items.
+        rows: ``T`` rows that the items have in the designs of batches.
         points: A number for each item, the same for equal points.
-        beta: The squared width of the last interval.
+        belief: The belief about the items, whatever the model.
     """
 
     all_regions: tuple[Regions, ...]
-    posteriors: tuple[PoolPosterior, ...]
     rows: Tensor
     points: Tensor
-    beta: float
+    belief: ItemBelief
 
     @property
     def regions(self) -> Regions:
@@ -64,11 +93,6 @@ class Intervals:
     def upper(self) -> list[Tensor]:
         r"""For each output the ``T`` upper ends of the items."""
         return [own.upper for own in self.all_regions]
-
-    @property
-    def posterior(self) -> PoolPosterior:
-        r"""The posterior of the first output, the only one of most goals."""
-        return self.posteriors[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,9 +292,9 @@ class Goal(ABC):
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The ``targets``, weighted by one over the squared expected gaps."""
-        targets = self.targets(sides, seen.rows)
-        distances = self.distances(seen.regions.mean, seen.points)[sides.candidates]
-        variance = seen.posterior.variance[targets.rows]
+        targets, items = self.targets(sides, seen.rows), sides.candidates
+        distances = self.distances(seen.regions.mean, seen.points)[items]
+        variance = seen.belief.variance(0, items.nonzero().view(-1))
         gaps = squared_gaps(distances, variance, self.epsilon)
         return replace(targets, weights=1 / gaps)
 

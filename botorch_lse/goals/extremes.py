@@ -157,16 +157,14 @@ class ShareOfMaxByPairs(_ShareOfMax):
     def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after each open pair is compared by its own interval."""
         pairs = _pairs_of(sides)
-        root_beta, omega = seen.beta**0.5, self.omega
+        omega = self.omega
         certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
-        mean, rows = seen.regions.mean, seen.rows
-        live = pairs.any(dim=1).nonzero().view(-1)
-        budget = seen.posterior.memory_budget
-        variance = seen.posterior.variance_against(rows, omega)
-        for block in row_blocks(live.numel(), len(rows), budget):
+        mean, live = seen.regions.mean, pairs.any(dim=1).nonzero().view(-1)
+        widths = seen.belief.differences(0, torch.arange(len(mean)), omega)
+        for block in row_blocks(live.numel(), len(mean), seen.belief.memory_budget):
             i = live[block]
             centre = mean[i].unsqueeze(-1) - omega * mean
-            half = root_beta * variance(rows[i]).sqrt()
+            _, half = widths(i)
             certain[i] = centre - half + self.epsilon > 0
             refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
             outdone[i] = centre + half <= 0
@@ -180,9 +178,9 @@ class ShareOfMaxByPairs(_ShareOfMax):
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The open pairs, weighted by one over the squared expected gaps."""
-        targets, omega = self.targets(sides, seen.rows), self.omega
-        rows, posterior = targets.rows, seen.posterior
-        mean, variance = posterior.mean[rows], posterior.variance[rows]
+        omega, targets = self.omega, pair_targets(_pairs_of(sides), self.omega)
+        items = targets.rows
+        mean, variance = seen.regions.mean[items], seen.belief.variance(0, items)
         difference = mean.unsqueeze(-1) - omega * mean
         spread = variance.unsqueeze(-1) + omega**2 * variance
         weights = 1 / squared_gaps(difference, spread, self.epsilon)
@@ -191,8 +189,8 @@ class ShareOfMaxByPairs(_ShareOfMax):
         # One refuted pair puts a row below: the pair with the likely maximum will do.
         best = int(mean.argmax())
         below = mean <= omega * mean[best]
-        weights[below] *= (torch.arange(len(rows)) == best).double()
-        return Targets(rows, weights, omega)
+        weights[below] *= (torch.arange(len(items)) == best).double()
+        return Targets(seen.rows[items], weights, omega)
 
     def n_claims(self, n_items: int) -> int:
         r"""The number of ordered pairs, each with an interval."""
@@ -360,9 +358,7 @@ class MaximiserByPairs(_Maximiser):
     def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after excluding items that another one certainly exceeds."""
         items = sides.candidates.nonzero().view(-1)
-        rows = seen.rows[items]
-        variance = seen.posterior.variance_between(rows, rows)
-        half = (seen.beta * variance).sqrt()
+        _, half = seen.belief.differences(0, items, 1.0)(items)
         values = seen.regions.mean[items]
         side = eliminate_for_best(
             sides.side, items, values, half, self.epsilon, seen.points
@@ -379,10 +375,11 @@ class MaximiserByPairs(_Maximiser):
 
         The others are excluded by comparing them with that item.
         """
-        targets, posterior = self.targets(sides, seen.rows), seen.posterior
-        rows = targets.rows
-        mean = posterior.mean[rows]
-        spread = posterior.variance_between(rows, rows)
+        targets = self.targets(sides, seen.rows)
+        items = sides.candidates.nonzero().view(-1)
+        mean = seen.regions.mean[items]
+        sigma, _ = seen.belief.differences(0, items, 1.0)(items)
+        spread = sigma.square()
         gaps = squared_gaps(mean.unsqueeze(-1) - mean, spread, self.epsilon)
         weights = torch.zeros_like(spread)
         best = int(mean.argmax())

@@ -443,7 +443,7 @@ class ParetoSet(Goal):
         self, sides: ParetoSides, seen: Intervals, compare: Compare
     ) -> ParetoSides:
         r"""The sides after the open rows are compared; at least one must be open."""
-        given = (self.tolerances, seen.posterior.memory_budget, seen.points)
+        given = (self.tolerances, seen.belief.memory_budget, seen.points)
         return sides.sorted_out(judge(sides.open, sides.live, compare, *given))
 
 
@@ -506,17 +506,19 @@ class ParetoByDifferences(ParetoSet):
         if found.open.numel() == 0:
             return found
 
+        live, belief = found.live, seen.belief
         outputs = [
-            (sign * p.mean, p.variance_against(found.live))
-            for sign, p in zip(self.signs.tolist(), seen.posteriors, strict=True)
+            (sign * mean, belief.differences(j, live, 1.0))
+            for j, (sign, mean) in enumerate(
+                zip(self.signs.tolist(), seen.mean, strict=True)
+            )
         ]
 
         def compare(rows: Tensor, rivals: Tensor) -> Iterator[RivalComparison]:
             # The rivals are the same for each block of rows: those not rejected.
-            for mean, variance in outputs:
+            for mean, widths in outputs:
                 apart = mean[rows].unsqueeze(-1) - mean[rivals]
-                sigma = variance(rows).sqrt_()
-                half = seen.beta**0.5 * sigma
+                sigma, half = widths(rows)
                 yield RivalComparison(apart - half, half.add_(apart), apart, sigma)
 
         return self.judged(found, seen, compare)

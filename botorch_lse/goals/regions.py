@@ -22,13 +22,11 @@ from botorch_lse.confidence.classify import (
     with_contradictions,
 )
 from botorch_lse.confidence.judges import Judge, RegionJudge
-from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.arguments import checked_level
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import ClassSides, Goal, GoalFacts, Intervals
-from botorch_lse.models.correlated import correlation_at
 
 MOST_CELLS = 1024
 """Cells of a region at most: nine outputs with a level each, or five with three."""
@@ -262,30 +260,10 @@ class Region(Goal):
         r"""The answer; for several outputs ``mean`` and its bounds are margins.
 
         A margin is how far a row is from where it would have another answer, in units
-        of each output's prior deviation, negative outside of the region.
+        of each output (its prior's deviation), negative outside of the region.
         """
-        correlation = correlation_at(seen.posteriors, seen.rows)
-        scale = [posterior.scale for posterior in seen.posteriors]
-        return self.described(sides, seen.all_regions, scale, claim, correlation)
-
-    def described(
-        self,
-        sides: Sides,
-        regions: Sequence[Regions],
-        scale: Sequence[float],
-        claim: str,
-        correlation: Tensor | None = None,
-    ) -> Classification:
-        r"""The answer as a ``Classification``.
-
-        Args:
-            sides: Of the items.
-            regions: Their confidence regions, for each output.
-            scale: For each output the unit in which margins are told.
-            claim: The sentence about the confidence.
-            correlation: ``T x m x m`` correlations of the outputs; ``None``: they are
-                independent.
-        """
+        regions, scale = seen.all_regions, seen.belief.scale
+        correlation = seen.belief.correlation
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         claim = with_contradictions(claim, contradicted)
         own = regions[0]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 
 from botorch_lse._device import on_cpu
 from botorch_lse._validation import kind_of
-from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import OUTPUT, Pool
 from botorch_lse.goals.base import Goal
@@ -22,10 +21,7 @@ from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
 from botorch_lse.rules.scores import Ambiguity, ExpectedFeasibility, Straddle, Width
 from botorch_lse.rules.switching import SwitchingRule
-from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.criteria.base import Criterion
-from botorch_lse.strategies.criteria.content import ContentStop, content_watches
-from botorch_lse.strategies.devices import on_device
+from botorch_lse.strategies.criteria.content import ContentStop
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
 from botorch_lse.surrogate.layout import Layout, OneOutputEach
@@ -119,40 +115,19 @@ class ComposedStrategy(Strategy):
         self.criteria  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
-    def algorithm(self) -> Any:
-        r"""The joined parts, moved to the device of the pool."""
-        return on_device(self)
-
-    @cached_property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The criteria that can end a run early: audit and excursion volume."""
-        found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
-        watched = content_watches(self.algorithm, self.content_tol, bool(found))
-        return (*found, *watched)
-
-    @cached_property
     def parts(self) -> GaussianAlgorithm:
         r"""The algorithm that joins goal, model, rule and batch size."""
+        facts, settings = self.goal.facts, self.model
         given = self.max_observations, self.max_repeats, self.layout
-        return GaussianAlgorithm(
-            self.pool,
-            self.candidates,
+        return GaussianAlgorithm.of(
+            self,
             self.goal,
-            self._rule.on(self.pool),
-            self.model.on(
-                self.pool,
-                self.goal.facts.n_outputs,
-                *given,
-                outputs=self.goal.facts.names,
-            ),
-            self.batch_size or 1,
-            self.delta,
-            None if self.beta is None else beta_schedule(self.beta),
-            self.model.norm_bound,
-            self.model.level_z,
-            self.model.needs_both_sides,
-            self.goal.by_pairs,
-            size_is_open=self.batch_size is None,
+            self._rule,
+            settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names),
+            self.candidates,
+            norm_bound=settings.norm_bound,
+            level_z=settings.level_z,
+            needs_both_sides=settings.needs_both_sides,
         )
 
     @property

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -28,14 +29,18 @@ from botorch_lse.confidence.calibration import (
 from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
-from botorch_lse.confidence.schedules import BetaSchedule, UnionBeta
+from botorch_lse.confidence.schedules import (
+    BetaSchedule,
+    UnionBeta,
+    beta_schedule,
+)
 from botorch_lse.data.arguments import check_labels, first_of_each, points_of
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
-from botorch_lse.goals.base import Goal, Intervals
+from botorch_lse.goals.base import Differences, Goal, Intervals
 from botorch_lse.goals.one_sided import side_of_all
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
@@ -138,6 +143,50 @@ which is earlier than at a constant estimate."""
 
 
 @dataclass(frozen=True, eq=False)
+class GaussianItems:
+    r"""The belief of Gaussian processes about the items, as goals ask for it.
+
+    Args:
+        posteriors: For each output a posterior that has the items among its rows.
+        rows: ``T`` rows of the posteriors that are the items.
+        beta: The squared width of intervals of differences.
+    """
+
+    posteriors: tuple[PoolPosterior, ...]
+    rows: Tensor
+    beta: float
+
+    @property
+    def memory_budget(self) -> int:
+        r"""Bytes for arrays over items and their pairs."""
+        return self.posteriors[0].memory_budget
+
+    @property
+    def scale(self) -> list[float]:
+        r"""The prior's largest standard deviation of each output."""
+        return [posterior.scale for posterior in self.posteriors]
+
+    @property
+    def correlation(self) -> Tensor | None:
+        r"""``T x m x m`` correlations of the outputs; ``None``: independent."""
+        return correlated.correlation_at(self.posteriors, self.rows)
+
+    def variance(self, output: int, items: Tensor) -> Tensor:
+        r"""The posterior variances of some items."""
+        return self.posteriors[output].variance[self.rows[items]]
+
+    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
+        r"""The spread and the interval of ``f(i) - factor f(rival)``."""
+        variance = self.posteriors[output].variance_against(self.rows[rivals], factor)
+
+        def at(items: Tensor) -> tuple[Tensor, Tensor]:
+            sigma = variance(self.rows[items]).sqrt_()
+            return sigma, self.beta**0.5 * sigma
+
+        return at
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianAlgorithm(Algorithm):
     r"""The algorithm of a run on Gaussian processes.
 
@@ -174,6 +223,41 @@ class GaussianAlgorithm(Algorithm):
     forecasts_by_design: bool = False
     source: str = "Gotovos et al. 2013, {theorem}"
     size_is_open: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        strategy: Any,
+        goal: Goal,
+        rule: Rule,
+        model: GaussianProcesses,
+        items: Pool | None = None,
+        **more: Any,
+    ) -> Self:
+        r"""The algorithm of a strategy: its pool, batches and widths with these parts.
+
+        Args:
+            strategy: One with ``pool``, ``batch_size``, ``delta`` and ``beta``.
+            goal: The question.
+            rule: Which rows come next.
+            model: What is believed of each output.
+            items: What is to be decided; default the pool.
+            more: Further arguments.
+        """
+        beta = strategy.beta
+        return cls(
+            strategy.pool,
+            strategy.pool if items is None else items,
+            goal,
+            rule.on(strategy.pool),
+            model,
+            strategy.batch_size or 1,
+            strategy.delta,
+            None if beta is None else beta_schedule(beta),
+            forecasts_by_design=goal.by_pairs,
+            size_is_open=strategy.batch_size is None,
+            **more,
+        )
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
@@ -363,8 +447,9 @@ class GaussianAlgorithm(Algorithm):
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
     def seen(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> Intervals:
-        r"""The goal's seen of the posteriors and regions."""
-        return Intervals(regions, fits.posteriors, self.item_rows, self.points, beta)
+        r"""The goal's view of the posteriors and regions."""
+        belief = GaussianItems(fits.posteriors, self.item_rows, beta)
+        return Intervals(regions, self.item_rows, self.points, belief)
 
     @cached_property
     def points(self) -> Tensor:

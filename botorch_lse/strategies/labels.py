@@ -30,8 +30,6 @@ from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
 from botorch_lse.strategies.algorithm import Algorithm, AuditFacts, Step
-from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.criteria.base import Criterion
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Strategy
 from botorch_lse.surrogate.settings import one_each
@@ -245,11 +243,6 @@ class LabelAudit(Strategy):
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics, where a region has names."""
         return self.threshold.outputs if isinstance(self.threshold, Region) else ()
-
-    @cached_property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The audit."""
-        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
 
     @cached_property
     def algorithm(self) -> Labels:

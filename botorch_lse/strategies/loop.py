@@ -44,7 +44,10 @@ from botorch_lse.strategies.algorithm import (
     Predicts,
     Step,
 )
+from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.criteria.base import Criterion, Run
+from botorch_lse.strategies.criteria.content import content_watches
+from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
@@ -791,15 +794,24 @@ class Strategy(ABC):
     # --- what differs -----------------------------------------------------------------
 
     @property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The reasons to end a run early, beside that every row is decided."""
-        return ()
-
-    @property
-    def algorithm(self) -> Algorithm:
+    def parts(self) -> Algorithm:
         r"""The algorithm that says how a run continues from what is known."""
         # Not abstract, as type checkers would refuse `Strategy(pool, goal)`.
         raise NotImplementedError
+
+    @cached_property
+    def algorithm(self) -> Any:
+        r"""The joined parts, moved to the device of the pool."""
+        return on_device(self)
+
+    @cached_property
+    def criteria(self) -> tuple[Criterion, ...]:
+        r"""The criteria that can end a run early: audit and excursion volume."""
+        audit = getattr(self, "audit", None)
+        content_tol = getattr(self, "content_tol", None)
+        found = audits(self.algorithm, audit, self.pool, self.max_repeats)
+        watched = content_watches(self.algorithm, content_tol, bool(found))
+        return (*found, *watched)
 
     def _complete(self, observations: Observations) -> Observations:
         r"""The observations, checked, with the noise variances known beforehand."""

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from botorch_lse._device import on_cpu
 from botorch_lse._validation import in_interval
-from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
+from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.goals.pareto import (
     ParetoByDifferences,
@@ -24,9 +23,6 @@ from botorch_lse.models.fitted import ModelArgument
 from botorch_lse.models.gaussian_process import MEMORY_BUDGET
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
-from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.criteria.base import Criterion
-from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
 from botorch_lse.surrogate.learning import Refit
@@ -115,29 +111,9 @@ class GPParetoStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Any:
-        r"""The joined parts, moved to the device of the pool."""
-        return on_device(self)
-
-    @cached_property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The audit of the answer, if one is wanted."""
-        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
-
-    @cached_property
     def parts(self) -> GaussianAlgorithm:
         r"""The algorithm that joins goal, model, rule and widths."""
-        return GaussianAlgorithm(
-            self.pool,
-            self.pool,
-            self.goal,
-            self.rule,
-            self.model_part,
-            self.batch_size or 1,
-            self.delta,
-            None if self.beta is None else beta_schedule(self.beta),
-            size_is_open=self.batch_size is None,
-        )
+        return GaussianAlgorithm.of(self, self.goal, self.rule, self.model_part)
 
     @property
     @abstractmethod

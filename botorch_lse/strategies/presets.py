@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -21,7 +21,6 @@ from botorch_lse._device import on_cpu
 from botorch_lse._validation import complaint, in_interval, truth_value, whole_number
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
-    beta_schedule,
 )
 from botorch_lse.data.arguments import BURN_IN, check_budget, check_targets, points_of
 from botorch_lse.data.observations import History, Observations
@@ -48,10 +47,7 @@ from botorch_lse.rules.costs import RowCost, RowCosts
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.scores import Ambiguity, Random, Straddle, Variance, Width
 from botorch_lse.rules.truncated import EpochBeta, TruncatedVariance
-from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.criteria.base import Criterion
-from botorch_lse.strategies.criteria.content import ContentStop, content_watches
-from botorch_lse.strategies.devices import on_device
+from botorch_lse.strategies.criteria.content import ContentStop
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state
 from botorch_lse.surrogate.burn_in import BurnIn
@@ -164,35 +160,18 @@ class GPStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Any:
-        r"""The joined parts, moved to the device of the pool."""
-        return on_device(self)
-
-    @cached_property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The criteria that can end a run early: audit and excursion volume."""
-        found = audits(self.algorithm, self.audit, self.pool, self.max_repeats)
-        watched = content_watches(self.algorithm, self.content_tol, bool(found))
-        return (*found, *watched)
-
-    @cached_property
     def parts(self) -> GaussianAlgorithm:
         r"""The algorithm that joins goal, model, rule and batch size."""
-        return GaussianAlgorithm(
-            self.pool,
-            self.items,
+        return GaussianAlgorithm.of(
+            self,
             self.goal,
-            self.rule.on(self.pool),
+            self.rule,
             self.model_part,
-            self.batch_size or 1,
-            self.delta,
-            None if self.beta is None else beta_schedule(self.beta),
-            self.norm_bound,
-            self.level_z,
-            self.needs_both_sides,
-            self.goal.by_pairs,
-            self.source,
-            self.batch_size is None,
+            self.items,
+            norm_bound=self.norm_bound,
+            level_z=self.level_z,
+            needs_both_sides=self.needs_both_sides,
+            source=self.source,
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.estimators import ArmStatistics
+from botorch_lse.goals import Region
 from botorch_lse.strategies import (
     LinearStrategy,
     NoiseWarning,
@@ -120,7 +121,7 @@ class Chasing(LinearAlgorithm):
         wrongness = torch.where(self.above, -error, error) / belief.sigma
         chased = belief.open[wrongness[belief.open].argmax()]
         counts = torch.zeros_like(request.left)
-        if not self.goal.by_items:  # pairs need their other arm as well
+        if not isinstance(self.goal, Region):  # pairs need their other arm as well
             half = replace(request, size=request.size // 2)
             counts = super().planned_batch(belief, half)
         counts[chased] += request.size - counts.sum()

@@ -68,7 +68,7 @@ class ParetoByRectangles(ParetoSet):
         ends = self.signs * estimate.lower, self.signs * estimate.upper
         low, high = torch.minimum(*ends), torch.maximum(*ends)
         side = found.side.clone()
-        budget = seen.posterior.memory_budget
+        budget = seen.belief.memory_budget
         side[self._covered(found, low, high, budget)] = BELOW
         found = replace(found, side=side, candidates=side != BELOW)
         if found.open.numel() == 0:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -22,13 +22,8 @@ from botorch_lse.confidence.anytime import (
     StitchedWidth,
 )
 from botorch_lse.confidence.audit import KNOWN
-from botorch_lse.confidence.classify import (
-    ABOVE,
-    BELOW,
-    UNDECIDED,
-    with_contradictions,
-)
-from botorch_lse.confidence.judges import Judge, LevelJudge
+from botorch_lse.confidence.classify import BELOW, UNDECIDED, Sides
+from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.observations import Observations
@@ -43,8 +38,10 @@ from botorch_lse.estimators import (
     head_from_arms,
     quadratic_features,
 )
-from botorch_lse.goals.base import GoalFacts, all_are_right
+from botorch_lse.goals.base import Differences, Goal, Intervals
 from botorch_lse.goals.gaps import squared_gaps
+from botorch_lse.goals.regions import Region
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET
 from botorch_lse.strategies.algorithm import (
     BUDGET,
     DECIDED,
@@ -53,6 +50,7 @@ from botorch_lse.strategies.algorithm import (
     AlgorithmFacts,
     AuditFacts,
     Step,
+    judge_of,
 )
 from botorch_lse.strategies.forecast import Forecast, smallest
 from botorch_lse.strategies.loop import SimulatedRun
@@ -179,16 +177,13 @@ class LinearBelief:
         sums: The sums over all measurements.
         noise_var: ``N`` squared noise scales of future measurements.
         Z: ``T x h`` features of the items.
-        side: ``T`` codes.
+        sides: The sides of the items.
         lower: ``T x m``, the largest lower ends so far, units of ``y``; where intervals
             contradict each other, those of the current ones.
         upper: ``T x m``, the smallest upper ends so far, likewise.
         information: The data's information ``V``, relative to the initial design's.
         width: The confidence width that holds for all directions.
         martingale: Sums of the items' batch estimates, where they are used.
-        candidates: ``T`` bools: items that may be the maximiser.
-        margins: ``T x 3``: for several outputs how far an item is from being
-            dominated, the width of this, and its standard deviation.
         contradicted: ``T x m`` bools: whether intervals have nothing in common.
         alarm: The first sign that the noise is not what was stated, as a clause;
             ``None`` if there was none.
@@ -198,22 +193,20 @@ class LinearBelief:
     sums: Sums
     noise_var: Tensor
     Z: Tensor
-    side: Tensor
+    sides: Sides
     lower: Tensor
     upper: Tensor
     information: Information
     width: StitchedWidth
     martingale: BatchMartingale | None
-    candidates: Tensor
-    margins: Tensor
     contradicted: Tensor
     alarm: str | None = None
     burn_in: BurnInData | None = None
 
     def reopened(self) -> LinearBelief:
         r"""The belief with the same estimates and every item undecided."""
-        side = torch.full_like(self.side, UNDECIDED)
-        return replace(self, side=side, candidates=side == UNDECIDED)
+        every = torch.ones_like(self.sides.candidates)
+        return replace(self, sides=self.sides.reopened(every))
 
     @cached_property
     def theta(self) -> Tensor:
@@ -233,12 +226,12 @@ class LinearBelief:
     @cached_property
     def open(self) -> Tensor:
         r"""The numbers of the undecided items, ascending."""
-        return (self.side == UNDECIDED).nonzero().view(-1)
+        return (self.sides.side == UNDECIDED).nonzero().view(-1)
 
     @cached_property
     def left(self) -> Tensor:
         r"""The numbers of the items that are not below."""
-        return (self.side != BELOW).nonzero().view(-1)
+        return (self.sides.side != BELOW).nonzero().view(-1)
 
     def pair_widths(self, i: Tensor, j: Tensor, factor: float) -> Tensor:
         r"""``len(i) x len(j)`` widths of ``f(i) - factor f(j)``."""
@@ -266,78 +259,52 @@ class Questions:
 # --- goals ----------------------------------------------------------------------------
 
 
-class LinearGoal(ABC):
-    r"""A question about items that are linear in features.
+@dataclass(frozen=True, eq=False)
+class LinearItems:
+    r"""The belief about items on linear features, as goals ask for it.
 
-    ``epsilon`` is the accuracy up to which the answer must be right, units of ``y``.
+    Args:
+        known: The belief, in units of each output's noise.
+        unit: For each output the unit of its noise.
     """
 
-    epsilon: float
+    known: LinearBelief
+    unit: tuple[float, ...]
 
-    by_items: bool = False
-    """Whether items are decided one by one, not in pairs."""
+    memory_budget = MEMORY_BUDGET
+    correlation = None
 
     @property
-    def facts(self) -> GoalFacts:
-        r"""The facts: by default one level of one output."""
-        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
+    def scale(self) -> tuple[float, ...]:
+        r"""The unit of each output's noise, in which margins are told."""
+        return self.unit
 
-    @abstractmethod
-    def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""The belief with the side of every item that the intervals decide by now."""
+    def variance(self, output: int, items: Tensor) -> Tensor:
+        r"""The variances of some items, of least squares."""
+        return (self.unit[output] * self.known.sigma[items]).square()
 
-    @abstractmethod
-    def questions(self, belief: LinearBelief) -> Questions:
+    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
+        r"""The spread and the interval of ``f(i) - factor f(rival)``."""
+        information, second = self.known.information, factor * self.known.Z[rivals]
+
+        def at(items: Tensor) -> tuple[Tensor, Tensor]:
+            apart = self.known.Z[items].unsqueeze(1) - second
+            norms = information.squared_norms(apart.flatten(0, 1)).view(apart.shape[:2])
+            half = self.known.pair_widths(items, rivals, factor)
+            return self.unit[output] * norms.sqrt(), self.unit[output] * half
+
+        return at
+
+
+@runtime_checkable
+class AsksForDirections(Protocol):
+    r"""The interface of goals that say themselves what is still to be estimated.
+
+    Else it is the values of the undecided items.
+    """
+
+    def directions(self, sides: Sides, known: LinearBelief) -> Questions:
         r"""The directions that are still to be estimated, and their gaps."""
-
-    def judge(self) -> Judge | None:
-        r"""The judge of measured values; ``None`` for one level."""
-        return None
-
-    @property
-    def noise_units(self) -> tuple[float, ...]:
-        r"""The unit of each output's noise."""
-        return (1.0,) * self.facts.n_outputs
-
-    def in_units(self, values: Tensor) -> Tensor:
-        r"""The values of the outputs as they enter the estimates: unchanged."""
-        return values
-
-    def level(self, belief: LinearBelief) -> float | None:
-        r"""The level, stated or as estimated; ``None`` where there is not one."""
-        return None
-
-    @abstractmethod
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being above, if errors were Gaussian."""
-
-    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer as a ``Classification``.
-
-        Args:
-            belief: The belief after the complete rounds.
-            claim: The sentence about the confidence.
-            items: The items.
-        """
-        side = belief.side
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=belief.lower[:, 0],
-            upper=belief.upper[:, 0],
-            mean=belief.mean[:, 0],
-            sigma=belief.sigma,
-            probability_above=self.probabilities(belief),
-            guarantee=claim,
-            pool=items,
-            contradicted=belief.contradicted[:, 0],
-            within=self.within(belief),
-        )
-
-    def within(self, belief: LinearBelief) -> Tensor | None:
-        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
-        return None
 
 
 # --- the burn-in ----------------------------------------------------------------------
@@ -433,11 +400,12 @@ class LinearAlgorithm(Algorithm):
         batch_size: Measurements per round.
         max_repeats: The largest number of measurements of one row.
         burn_in: The measurements that tell the noise; ``None`` where it is known.
+        unit: For each output the unit of its noise; default 1.
     """
 
     pool: Pool
     items: Pool
-    goal: LinearGoal
+    goal: Goal
     noise_var: Tensor
     noise_in_words: str
     delta: float
@@ -445,6 +413,12 @@ class LinearAlgorithm(Algorithm):
     batch_size: int | None
     max_repeats: int | None
     burn_in: BurnInPlan | None = None
+    unit: tuple[float, ...] = ()
+
+    @cached_property
+    def units(self) -> tuple[float, ...]:
+        r"""The unit of each output's noise."""
+        return self.unit or (1.0,) * self.goal.facts.n_outputs
 
     @cached_property
     def X(self) -> Tensor:
@@ -505,12 +479,13 @@ class LinearAlgorithm(Algorithm):
         """
         rank = self.Phi.shape[1]
         spans = self.batch_size is None or self.batch_size >= LEAST * rank
+        by_items = isinstance(self.goal, Region)  # each has an interval of its own
         return AnytimeWidth(
             self.W,
             self.delta if self.burn_in is None else self.delta / 2,
             len(self.items),
             self.goal.facts.n_outputs,
-            batches=self.goal.by_items and spans and self.max_repeats is None,
+            batches=by_items and spans and self.max_repeats is None,
         )
 
     # --- rounds -----------------------------------------------------------------------
@@ -528,19 +503,16 @@ class LinearAlgorithm(Algorithm):
         martingale = None
         if widths.uses_martingales:
             martingale = BatchMartingale.start(self.Z, self.W, m)
-        side = torch.full((T,), UNDECIDED, dtype=torch.int8)
         return LinearBelief(
             sums,
             self.noise_var,
             self.Z,
-            side,
+            self.goal.start(T),
             -unknown,
             unknown,
             Information.of(sums.V, self.W),
             widths.stitched(),
             martingale,
-            side == UNDECIDED,
-            torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(T, 1),
             torch.zeros(T, m, dtype=torch.bool),
             burn_in=data,
         )
@@ -625,7 +597,47 @@ class LinearAlgorithm(Algorithm):
         """
         if not belief.information.is_complete:
             return Questions(self.Phi)
-        return self.goal.questions(belief)
+        return self._questions(belief)
+
+    def _questions(self, belief: LinearBelief) -> Questions:
+        r"""The directions that are still to be estimated, and their gaps.
+
+        By default the features of undecided items, and how far all their outputs may
+        move, in units of their noise, until the answer changes.
+        """
+        if isinstance(self.goal, AsksForDirections):
+            return self.goal.directions(belief.sides, belief)
+        seen, rows = self.seen(belief), belief.open
+        region = self.goal.region(seen.mean)
+        assert region is not None  # else the goal asks for directions
+        mean = [own[rows] for own in seen.mean]
+        margin, _ = region.cells.at(rows).margins(mean, mean, self.units)
+        pairs = zip(region.accuracies, self.units, strict=True)
+        least = min(epsilon / unit for epsilon, unit in pairs)
+        return Questions(belief.Z[rows], margin.abs() + least)
+
+    def seen(self, belief: LinearBelief) -> Intervals:
+        r"""The intervals of the items as goals read them, units of ``y``."""
+        sigma = belief.sigma.unsqueeze(-1).expand_as(belief.mean)
+        columns = (belief.lower, belief.upper, belief.mean, sigma)
+        each = zip(*(part.unbind(dim=-1) for part in columns), strict=True)
+        against = belief.contradicted.unbind(dim=-1)
+        regions = tuple(
+            Regions(unit * low, unit * high, unit * mean, unit * s, self.items, bad)
+            for unit, (low, high, mean, s), bad in zip(
+                self.units, each, against, strict=True
+            )
+        )
+        rows = torch.arange(len(self.items))
+        return Intervals(regions, rows, rows, LinearItems(belief, self.units))
+
+    def _in_units(self, y: Tensor) -> Tensor:
+        r"""Values of the outputs in units of their noise."""
+        if not self.unit:
+            return y
+        if y.ndim == 1:
+            return y / self.unit[0]
+        return y / torch.tensor(self.unit).to(y)
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
@@ -634,7 +646,7 @@ class LinearAlgorithm(Algorithm):
 
     def learn(self, belief: LinearBelief, step: Step) -> LinearBelief:
         r"""The belief after one more round; see ``Algorithm.learn``."""
-        new = replace(step.new, y=self.goal.in_units(step.new.y))
+        new = replace(step.new, y=self._in_units(step.new.y))
         if step.is_planned:
             belief = with_martingale(belief, self.Phi, new, self.widths)
         belief = with_batch(belief, self.Phi, new, self.widths)
@@ -643,7 +655,8 @@ class LinearAlgorithm(Algorithm):
             warn_of(belief.alarm)
         belief = intersected(belief, self.widths, self.delta)
         if belief.information.is_complete and belief.open.numel():
-            belief = self.goal.decided(belief)
+            sides = self.goal.update(belief.sides, self.seen(belief))
+            belief = replace(belief, sides=sides)
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
             return plan.after(belief, new)
@@ -714,10 +727,7 @@ class LinearAlgorithm(Algorithm):
 
     def audit_judge(self, belief: LinearBelief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
-        if (level := self.goal.level(belief)) is not None:
-            is_stated = self.goal.facts.level is not None
-            return LevelJudge(level, self.goal.epsilon, is_stated)
-        judge = self.goal.judge()
+        judge = judge_of(self.goal, self.seen(belief).mean)
         assert judge is not None  # else there are no facts for audits
         return judge
 
@@ -729,8 +739,8 @@ class LinearAlgorithm(Algorithm):
         each = 1 if new.counts is None else new.counts
         own = belief.noise_var[new.indices] / each
         if new.y.ndim == 1:
-            return own * self.goal.noise_units[0] ** 2
-        return own.unsqueeze(-1) * torch.tensor(self.goal.noise_units) ** 2
+            return own * self.units[0] ** 2
+        return own.unsqueeze(-1) * torch.tensor(self.units) ** 2
 
     def audit_noise_kind(self, belief: LinearBelief) -> str:
         r"""The kind of knowledge about the noise: a bound of its scale."""
@@ -753,8 +763,7 @@ class LinearAlgorithm(Algorithm):
         claim = self.guarantee
         if belief.alarm is not None:
             claim = f"{claim} {contradicted(belief.alarm)}"
-        claim = with_contradictions(claim, belief.contradicted.any(dim=-1))
-        return self.goal.answer(belief, claim, self.items)
+        return self.goal.answer(belief.sides, self.seen(belief), claim)
 
     def forecast(self, belief: LinearBelief, told: int) -> Forecast:
         r"""The expected number of further evaluations until everything is decided.
@@ -763,7 +772,7 @@ class LinearAlgorithm(Algorithm):
         """
         if not belief.information.is_complete:
             return Forecast(None, "The measurements do not span the features yet.")
-        questions, rows = self.goal.questions(belief), self._scaled_rows(belief)
+        questions, rows = self._questions(belief), self._scaled_rows(belief)
         assert questions.gaps is not None  # the data span the features
         norms = belief.information.squared_norms(questions.vectors)
         gaps = squared_gaps(questions.gaps, norms, 0.0).sqrt()

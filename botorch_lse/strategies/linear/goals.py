@@ -6,28 +6,19 @@ compared when they are needed; nothing is stored for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from botorch_lse._numerals import written
-from botorch_lse.confidence.classify import (
-    ABOVE,
-    BELOW,
-    UNDECIDED,
-    level_ends,
-    may_be_on_either,
-)
-from botorch_lse.confidence.judges import Judge, ParetoJudge
-from botorch_lse.confidence.regions import Regions
-from botorch_lse.data.classification import Classification, gaussian_probability_above
-from botorch_lse.data.pool import Pool
-from botorch_lse.functional.value_region import ValueRegion
-from botorch_lse.goals.base import ClassSides, GoalFacts
-from botorch_lse.goals.regions import Region
+from botorch_lse.confidence.classify import ABOVE, BELOW, Sides
+from botorch_lse.data.classification import Classification
+from botorch_lse.goals.base import GoalFacts, Intervals
+from botorch_lse.goals.extremes import Maximiser, ShareOfMax
+from botorch_lse.goals.pareto import ParetoEstimate, ParetoSet, pareto_answer
 from botorch_lse.pareto import pareto_mask
-from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearGoal, Questions
+from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearItems, Questions
 
 PAIRS = 2**21
 """Pairs of items compared at once."""
@@ -35,135 +26,26 @@ SAME = 1e-9
 """Items whose difference has a width below this share of the largest are equal."""
 
 
-# --- region ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class InRegion(LinearGoal):
-    r"""The items for which comparisons of outputs with levels answer yes.
-
-    Estimates and intervals of the algorithm are in units of each output's noise.
-
-    Args:
-        region: The question, in the units of the outputs.
-        unit: For each output its noise scale.
-    """
-
-    region: Region
-    unit: tuple[float, ...] = (1.0,)
-
-    by_items = True
-
-    @property
-    def epsilon(self) -> float:  # type: ignore[override]
-        r"""The largest accuracy of an output."""
-        return self.region.facts.tolerance
-
-    @property
-    def facts(self) -> GoalFacts:
-        r"""The facts of the region."""
-        return self.region.facts
-
-    def judge(self) -> Judge:
-        r"""The judge that compares the classes of values."""
-        return self.region.judge()
-
-    def level(self, belief: LinearBelief) -> float | None:
-        r"""The level, if there is only one."""
-        return self.facts.level
-
-    @property
-    def noise_units(self) -> tuple[float, ...]:
-        r"""The unit of each output's noise."""
-        return self.unit
-
-    def in_units(self, values: Tensor) -> Tensor:
-        r"""Values of the outputs in units of their noise."""
-        if values.ndim == 1:
-            return values / self.unit[0]
-        return values / torch.tensor(self.unit).to(values)
-
-    def _columns(self, values: Tensor) -> list[Tensor]:
-        r"""``T x m`` numbers of the algorithm, output by output, in their units."""
-        pairs = zip(values.unbind(dim=-1), self.unit, strict=True)
-        return [own * unit for own, unit in pairs]
-
-    @property
-    def _values(self) -> ValueRegion:
-        return self.region.values
-
-    def _allowed(self, belief: LinearBelief) -> Tensor:
-        ends = self._columns(belief.lower), self._columns(belief.upper)
-        return self._values.allowed(*ends)
-
-    def decided(self, belief: LinearBelief) -> LinearBelief:
-        r"""The sides after the current intervals; decided items stay as they are."""
-        now = self.region.values.codes(self._values.cells.agreed(self._allowed(belief)))
-        side = torch.where(belief.side == UNDECIDED, now, belief.side)
-        return replace(belief, side=side)
-
-    def questions(self, belief: LinearBelief) -> Questions:
-        r"""The features of the undecided items, and how far they are from changing.
-
-        The distance is how far all outputs may move, in units of their noise, until the
-        answer changes.
-        """
-        rows = belief.open
-        mean = [own[rows] for own in self._columns(belief.mean)]
-        margin, _ = self._values.cells.at(rows).margins(mean, mean, self.unit)
-        pairs = zip(self._values.accuracies, self.unit, strict=True)
-        least = min(epsilon / unit for epsilon, unit in pairs)
-        return Questions(belief.Z[rows], margin.abs() + least)
-
-    def _spread(self, belief: LinearBelief) -> Tensor:
-        r"""``T x m`` standard deviations, in units of the noise."""
-        return belief.sigma.unsqueeze(-1).expand(-1, len(self.unit))
-
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being in the region."""
-        parts = self._columns(belief.mean), self._columns(self._spread(belief))
-        return self._values.cells.probabilities(*parts)[:, -1]
-
-    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
-        r"""The answer; for several outputs ``mean`` and its bounds are margins."""
-        lower, upper = self._columns(belief.lower), self._columns(belief.upper)
-        mean, sigma = self._columns(belief.mean), self._columns(self._spread(belief))
-        against = belief.contradicted.unbind(dim=-1)
-        parts = zip(lower, upper, mean, sigma, against, strict=True)
-        regions = [Regions(a, b, m, s, items, bad) for a, b, m, s, bad in parts]
-        sides = self.region.start(len(items))
-        sides = replace(sides, side=belief.side, candidates=belief.side == UNDECIDED)
-        if isinstance(sides, ClassSides):
-            now = self._values.cells.agreed(self._allowed(belief))
-            sides = replace(sides, classes=now)
-        return self.region.described(sides, regions, self.unit, claim)
-
-
 # --- maximiser ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Best(LinearGoal):
-    r"""The item of the largest value.
+class Best(Maximiser):
+    r"""The item of the largest value, by comparisons with the leader.
 
     Args:
         epsilon: The accuracy.
     """
 
-    epsilon: float = 0.0
-
-    def level(self, belief: LinearBelief) -> float:
-        r"""The largest estimate, with which the others are compared."""
-        return float(belief.mean[:, 0].max())
-
-    def decided(self, belief: LinearBelief) -> LinearBelief:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after items certainly worse than the leader are excluded.
 
         The leader is the item of the best estimate. It is accepted once no other item
         can be better by more than ``epsilon``, with items that equal it in every
         feature.
         """
-        rows, side = belief.open, belief.side.clone()
+        belief = belief_of(seen)
+        rows, side = belief.open, sides.side.clone()
         behind, widths, leader = _behind_leader(belief, rows)
         side[rows[behind > widths]] = BELOW
         equal = widths <= SAME * widths.max().clamp_min(torch.finfo(widths.dtype).tiny)
@@ -172,9 +54,9 @@ class Best(LinearGoal):
         if not bool(rivals.any()):
             side[rows] = BELOW
             side[rows[equal]] = ABOVE
-        return replace(belief, side=side)
+        return replace(sides, side=side)
 
-    def questions(self, belief: LinearBelief) -> Questions:
+    def directions(self, sides: Sides, belief: LinearBelief) -> Questions:
         r"""The differences between the leader and the other open items."""
         behind, _, leader = _behind_leader(belief, belief.open)
         others = belief.open != leader
@@ -188,9 +70,17 @@ class Best(LinearGoal):
         promise = f"`above` is the best item{up_to} once all are decided"
         return GoalFacts(promise, self.epsilon, seeks_best=True)
 
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being the best item."""
-        return chances_of_being_best(belief)
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
+        r"""The answer, with probabilities of being the best item."""
+        chances = chances_of_being_best(belief_of(seen))
+        return replace(super().answer(sides, seen, claim), probability_above=chances)
+
+
+def belief_of(seen: Intervals) -> LinearBelief:
+    r"""The belief behind intervals of items on linear features."""
+    items = seen.belief
+    assert isinstance(items, LinearItems)  # the algorithm made them
+    return items.known
 
 
 def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -230,38 +120,25 @@ def chances_of_being_best(belief: LinearBelief) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Share(LinearGoal):
-    r"""The level set ``above = {x : f(x) > omega max f}``.
+class Share(ShareOfMax):
+    r"""The level set ``above = {x : f(x) > omega max f}``, by comparisons of items.
 
     Args:
         omega: In (0, 1).
         epsilon: The accuracy.
     """
 
-    omega: float
-    epsilon: float = 0.0
-
-    def level(self, belief: LinearBelief) -> float:
-        r"""The level: ``omega`` times the largest estimate."""
-        return self.omega * float(belief.mean[:, 0].max())
-
-    def within(self, belief: LinearBelief) -> Tensor | None:
-        r"""``T`` bools: decided items that the accuracy decides; ``None``: none."""
-        if self.epsilon == 0:
-            return None
-        ends = belief.lower[:, 0], belief.upper[:, 0]
-        return may_be_on_either(belief.side, *ends, *level_ends(self.omega, *ends))
-
-    def decided(self, belief: LinearBelief) -> LinearBelief:
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides with the items that are certainly on one side of ``omega max f``.
 
         An item is below if ``f(x) - omega f(leader)`` is certainly at most ``epsilon``,
         above if ``f(x) - omega f(x')`` certainly exceeds ``-epsilon`` for every ``x'``
         that may be the maximiser. Nothing is stored for pairs.
         """
-        candidates = _possible_maximisers(belief)
+        belief = belief_of(seen)
+        candidates = _possible_maximisers(belief, sides.candidates)
         leader = _leader(belief, candidates)
-        rows, side = belief.open, belief.side.clone()
+        rows, side = belief.open, sides.side.clone()
         gap, width = pair_gaps(belief, rows, leader, self.omega)
         gap, width = gap.squeeze(-1), width.squeeze(-1)
         promising = rows[gap - width + self.epsilon > 0]
@@ -275,19 +152,19 @@ class Share(LinearGoal):
         side[rows[gap + width - self.epsilon <= 0]] = BELOW
         for part in above:
             side[part] = ABOVE
-        return replace(belief, side=side, candidates=candidates)
+        return replace(sides, side=side, candidates=candidates)
 
-    def questions(self, belief: LinearBelief) -> Questions:
+    def directions(self, sides: Sides, belief: LinearBelief) -> Questions:
         r"""The comparisons that will decide each undecided item.
 
         With the leader, and, if it seems to be above, with the rival for which that is
         least certain.
         """
-        rows, leader = belief.open, _leader(belief, belief.candidates)
+        rows, leader = belief.open, _leader(belief, sides.candidates)
         gap = pair_gaps(belief, rows, leader, self.omega)[0].squeeze(-1)
         vectors = [belief.Z[rows] - self.omega * belief.Z[leader]]
         gaps = [gap.abs() + self.epsilon]
-        rivals = belief.candidates.nonzero().view(-1)
+        rivals = sides.candidates.nonzero().view(-1)
         for part in rows[gap > 0].split(max(1, PAIRS // len(rivals))):
             margin, width = pair_gaps(belief, part, rivals, self.omega)
             hardest = ((margin + self.epsilon) / width).argmin(dim=-1)
@@ -295,12 +172,6 @@ class Share(LinearGoal):
             here = margin.gather(1, hardest.unsqueeze(-1)).squeeze(-1)
             gaps.append(here.abs() + self.epsilon)
         return Questions(torch.cat(vectors), torch.cat(gaps))
-
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of being above ``omega`` times the largest estimate."""
-        mean = belief.mean[:, 0]
-        level = self.omega * float(mean.max())
-        return gaussian_probability_above(mean, belief.sigma, level)
 
 
 def _least_margins(
@@ -313,10 +184,10 @@ def _least_margins(
     return parts
 
 
-def _possible_maximisers(belief: LinearBelief) -> Tensor:
-    rows = belief.candidates.nonzero().view(-1)
+def _possible_maximisers(belief: LinearBelief, candidates: Tensor) -> Tensor:
+    rows = candidates.nonzero().view(-1)
     behind, widths, _ = _behind_leader(belief, rows)
-    candidates = belief.candidates.clone()
+    candidates = candidates.clone()
     candidates[rows[behind > widths]] = False
     return candidates
 
@@ -338,50 +209,82 @@ def pair_gaps(
 
 
 @dataclass(frozen=True, eq=False)
-class ParetoSet(LinearGoal):
+class FrontSides(Sides):
+    r"""The sides of a Pareto set on linear features.
+
+    Args:
+        margins: ``T x 3``: how far an item is from being dominated, the width of this,
+            and its standard deviation. For the other arguments see ``Sides``.
+    """
+
+    margins: Tensor = field(kw_only=True)
+
+
+def front_sides(sides: Sides) -> FrontSides:
+    r"""The sides, which are those of a Pareto set on linear features."""
+    assert isinstance(sides, FrontSides)  # the goal made them
+    return sides
+
+
+@dataclass(frozen=True)
+class ParetoOfFeatures(ParetoSet):
     r"""The Pareto optimal items: above is accepted, below rejected.
 
     Args:
-        signs: ``m`` signs: ``signs * y`` is maximised.
-        epsilon: The tolerance.
+        maximize: For each output, whether more is better.
+        accuracies: The tolerance of each output, the same for all.
     """
 
-    signs: Tensor
-    epsilon: float = 0.0
+    @property
+    def epsilon(self) -> float:  # type: ignore[override]
+        r"""The tolerance."""
+        return float(self.tolerances[0])
 
-    def judge(self) -> Judge:
-        r"""The judge that compares values with the accepted items."""
-        epsilon = torch.full_like(self.signs, self.epsilon)
-        return ParetoJudge(self.signs, epsilon)
+    @property
+    def _promise(self) -> str:
+        if self.epsilon > 0:
+            return (
+                "no Pareto optimal row is rejected and no row accepted that another "
+                f"one exceeds by more than {written(self.epsilon)} in every output"
+            )
+        return "all accepted rows are Pareto optimal and all rejected ones are not"
 
-    def decided(self, belief: LinearBelief) -> LinearBelief:
+    def start(self, n_items: int) -> FrontSides:  # type: ignore[override]
+        r"""The sides before any interval: every item is open, its margin unknown."""
+        start = Sides.start(n_items)
+        unknown = torch.tensor([0.0, torch.inf, torch.inf]).double().repeat(n_items, 1)
+        return FrontSides(start.side, start.candidates, margins=unknown)
+
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides: certainly dominated items rejected, others accepted when certain.
 
         Dominators are looked for on the empirical front; an item is accepted if no item
         that is not rejected may exceed it by more than ``epsilon`` in every output.
         What a rejected item dominates, its own dominator dominates too.
         """
+        belief, before = belief_of(seen), front_sides(sides)
         values = self.signs * belief.mean
-        rows, side = belief.open, belief.side.clone()
+        rows, side = belief.open, sides.side.clone()
         best = front(belief, values)
         first = compare(belief, values, rows, best, self.epsilon)
         side[rows[first.dominated]] = BELOW
-        belief = replace(belief, side=side)
+        left = (side != BELOW).nonzero().view(-1)
         side = side.clone()
         promising = rows[~first.dominated & (first.safety > 0)]
         if promising.numel():
-            every = compare(belief, values, promising, belief.left, self.epsilon)
+            every = compare(belief, values, promising, left, self.epsilon)
             side[promising[every.safety > 0]] = ABOVE
-        return replace(belief, side=side, margins=_margins(belief, values, rows, first))
+        margins = _margins(belief, before.margins, rows, first)
+        return replace(before, side=side, margins=margins)
 
-    def questions(self, belief: LinearBelief) -> Questions:
+    def directions(self, sides: Sides, belief: LinearBelief) -> Questions:
         r"""The comparison of each open item with the rival that will decide it.
 
         An item that looks dominated asks about its strongest dominator, another one
         about the rival that is hardest to rule out.
         """
         values = self.signs * belief.mean
-        rows = (belief.side == UNDECIDED).nonzero().view(-1)
+        rows = belief.open
         best = front(belief, values)
         first = compare(belief, values, rows, best, self.epsilon)
         below = first.excess > self.epsilon
@@ -394,50 +297,28 @@ class ParetoSet(LinearGoal):
             gaps.append((hard.margin + self.epsilon).abs())
         return Questions(torch.cat(vectors), torch.cat(gaps))
 
-    @property
-    def facts(self) -> GoalFacts:
-        r"""The facts: several outputs without levels."""
-        return GoalFacts(
-            self._promise,
-            self.epsilon,
-            n_outputs=len(self.signs),
-            directions=tuple((self.signs > 0).tolist()),
-            n_comparisons=0,
-            has_one_level=False,
-            seeks_best=True,
+    def estimate(self, sides: Sides, seen: Intervals) -> ParetoEstimate:
+        r"""The estimated outputs of every item, intervals intersected over time."""
+        margin, width, spread = front_sides(sides).margins.unbind(dim=-1)
+        names = ("mean", "lower", "upper", "sigma")
+        columns = {
+            name: torch.stack([getattr(own, name) for own in seen.all_regions], dim=-1)
+            for name in names
+        }
+        return ParetoEstimate(
+            **columns,
+            margin=margin,
+            margin_lower=margin - width,
+            margin_upper=margin + width,
+            margin_sigma=spread,
         )
 
-    @property
-    def _promise(self) -> str:
-        if self.epsilon > 0:
-            return (
-                "no Pareto optimal row is rejected and no row accepted that another "
-                f"one exceeds by more than {written(self.epsilon)} in every output"
-            )
-        return "all accepted rows are Pareto optimal and all rejected ones are not"
-
-    def probabilities(self, belief: LinearBelief) -> Tensor:
-        r"""``T`` probabilities of not being dominated."""
-        margin, _, spread = belief.margins.unbind(dim=-1)
-        return gaussian_probability_above(margin, spread, 0.0)
-
-    def answer(self, belief: LinearBelief, claim: str, items: Pool) -> Classification:
+    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
         r"""The answer, whose mean and bounds are margins."""
-        margin, width, spread = belief.margins.unbind(dim=-1)
-        side = belief.side
-        return Classification(
-            above=side == ABOVE,
-            below=side == BELOW,
-            undecided=side == UNDECIDED,
-            lower=margin - width,
-            upper=margin + width,
-            mean=margin,
-            sigma=spread,
-            probability_above=self.probabilities(belief),
-            guarantee=claim,
-            pool=items,
-            contradicted=belief.contradicted.any(dim=-1),
-        )
+        found, pool = self.estimate(sides, seen), seen.regions.pool
+        against = torch.stack([own.contradicted for own in seen.all_regions], dim=-1)
+        assert pool is not None  # the items
+        return pareto_answer(sides.side, found, claim, pool, against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -504,7 +385,7 @@ def front(belief: LinearBelief, values: Tensor) -> Tensor:
 
 
 def _margins(
-    belief: LinearBelief, values: Tensor, rows: Tensor, first: Rivals
+    belief: LinearBelief, margins: Tensor, rows: Tensor, first: Rivals
 ) -> Tensor:
     r"""``T x 3`` margins with those of ``rows``, against the front."""
     partner = first.dominator
@@ -514,7 +395,6 @@ def _margins(
     widths = belief.width.squared(belief.information, difference).sqrt()
     sigma = belief.information.squared_norms(difference).sqrt()
     new = torch.stack((gap, widths, sigma), dim=-1)
-    old = belief.margins[rows]
-    margins = belief.margins.clone()
+    old, margins = margins[rows], margins.clone()
     margins[rows] = torch.where(alone.unsqueeze(-1), old, new)
     return margins

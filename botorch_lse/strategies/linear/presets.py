@@ -30,28 +30,22 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.estimators import burn_in_size, head_designs
 from botorch_lse.estimators.variance import variance_bounds
+from botorch_lse.goals.base import Goal
 from botorch_lse.goals.pareto import (
     ParetoEstimate,
     checked_directions,
-    signs_of,
     with_columns,
 )
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.criteria.base import Criterion
-from botorch_lse.strategies.devices import on_device
 from botorch_lse.strategies.linear.algorithm import (
     BurnInPlan,
     LinearAlgorithm,
-    LinearBelief,
-    LinearGoal,
     Measure,
     features_of,
 )
 from botorch_lse.strategies.linear.goals import (
     Best,
-    InRegion,
-    ParetoSet,
+    ParetoOfFeatures,
     Share,
 )
 from botorch_lse.strategies.loop import SimulatedRun, State, Strategy, check_state
@@ -139,16 +133,6 @@ class LinearStrategy(Strategy):
     # --- parts ------------------------------------------------------------------------
 
     @cached_property
-    def algorithm(self) -> Any:
-        r"""The joined parts, moved to the device of the pool."""
-        return on_device(self)
-
-    @cached_property
-    def criteria(self) -> tuple[Criterion, ...]:
-        r"""The audit of the answer, if one is wanted."""
-        return audits(self.algorithm, self.audit, self.pool, self.max_repeats)
-
-    @cached_property
     def parts(self) -> LinearAlgorithm:
         r"""The algorithm that joins goal, rule and widths."""
         return LinearAlgorithm(
@@ -162,7 +146,13 @@ class LinearStrategy(Strategy):
             self.batch_size,
             self.max_repeats,
             self.burn_in_plan,
+            self.unit,
         )
+
+    @property
+    def unit(self) -> tuple[float, ...]:
+        r"""The unit of each output's noise; empty where all are 1."""
+        return ()
 
     @property
     def items(self) -> Pool:
@@ -171,7 +161,7 @@ class LinearStrategy(Strategy):
 
     @property
     @abstractmethod
-    def goal(self) -> LinearGoal:
+    def goal(self) -> Goal:
         r"""The question to decide about each item."""
 
     @property
@@ -299,13 +289,18 @@ class MELKLinearStrategy(LinearStrategy):
             check_noise_once(value, self.pool)
 
     @cached_property
-    def goal(self) -> LinearGoal:
+    def goal(self) -> Goal:
         r"""The goal: which items lie above the threshold, or in the region."""
         if not isinstance(self.threshold, Region):
-            return InRegion(Above(float(self.threshold), self.epsilon))
-        m = self.threshold.n_outputs
-        unit = self.noise_std if isinstance(self.noise_std, Sequence) else (1.0,) * m
-        return InRegion(self.threshold, tuple(float(value) for value in unit))
+            return Above(float(self.threshold), self.epsilon)
+        return self.threshold
+
+    @property
+    def unit(self) -> tuple[float, ...]:
+        r"""The unit of each output's noise, where each has its own."""
+        if not isinstance(self.noise_std, Sequence):
+            return ()
+        return tuple(float(value) for value in self.noise_std)
 
     @property
     def n_outputs(self) -> int:
@@ -354,7 +349,7 @@ class MILKLinearStrategy(LinearStrategy):
         ratio(self.omega)
 
     @cached_property
-    def goal(self) -> LinearGoal:
+    def goal(self) -> Goal:
         r"""The goal: which items lie above a share of the unknown maximum."""
         return Share(float(self.omega), self.epsilon)
 
@@ -438,11 +433,11 @@ class HRAGELinearStrategy(LinearStrategy):
         return self.pool if self.targets is None else self.targets
 
     @cached_property
-    def goal(self) -> LinearGoal:
+    def goal(self) -> Goal:
         r"""The goal: which items lie above the threshold, or the best item."""
         if self.threshold is None:
             return Best(self.epsilon)
-        return InRegion(Above(float(self.threshold), self.epsilon))
+        return Above(float(self.threshold), self.epsilon)
 
     @cached_property
     def burn_in_plan(self) -> BurnInPlan | None:
@@ -501,23 +496,14 @@ class GEGELinearStrategy(LinearStrategy):
         return tuple(self.maximize)
 
     @cached_property
-    def goal(self) -> LinearGoal:
+    def goal(self) -> ParetoOfFeatures:
         r"""The goal: which items are Pareto optimal."""
-        return ParetoSet(signs_of(self.maximize), self.epsilon)
+        each = (float(self.epsilon),) * len(self.maximize)
+        return ParetoOfFeatures(tuple(self.maximize), each)
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row, intervals intersected over time."""
         check_state(self, state)
-        belief: LinearBelief = state.belief
-        margin, width, spread = belief.margins.unbind(dim=-1)
-        found = ParetoEstimate(
-            mean=belief.mean,
-            lower=belief.lower,
-            upper=belief.upper,
-            sigma=belief.sigma.unsqueeze(-1).expand(-1, self.m),
-            margin=margin,
-            margin_lower=margin - width,
-            margin_upper=margin + width,
-            margin_sigma=spread,
-        )
+        seen = self.parts.seen(state.belief)
+        found = self.goal.estimate(state.belief.sides, seen)
         return on_cpu(found)
