@@ -31,7 +31,7 @@ PAIR_ARRAYS = 6
 
 
 @dataclass(frozen=True)
-class _ShareOfMax(Goal):
+class AnyShareOfMax(Goal):
     r"""Base class of ``above = {x : f(x) > omega max f}``.
 
     Args:
@@ -72,7 +72,7 @@ class _ShareOfMax(Goal):
 
 
 @dataclass(frozen=True)
-class ShareOfMax(_ShareOfMax):
+class ShareOfMax(AnyShareOfMax):
     r"""The question ``above = {x : f(x) > omega max f}``, by bounds of the level.
 
     The regions give an upper (optimistic) and a lower (pessimistic) bound of ``omega
@@ -123,7 +123,7 @@ class PairSides(Sides):
 
 
 @dataclass(frozen=True)
-class ShareOfMaxByPairs(_ShareOfMax):
+class ShareOfMaxByPairs(AnyShareOfMax):
     r"""The question ``above = {x : f(x) > omega max f}``, by comparing pairs.
 
     Each pair ``(x, x')`` has an interval of ``f(x) - omega f(x')``.
@@ -247,7 +247,7 @@ def eliminate_pairs(
 
 
 @dataclass(frozen=True)
-class _Maximiser(Goal):
+class AnyMaximiser(Goal):
     r"""Base class of the search for ``argmax f``: above is accepted, below excluded.
 
     Args:
@@ -300,7 +300,7 @@ class _Maximiser(Goal):
 
 
 @dataclass(frozen=True)
-class Maximiser(_Maximiser):
+class Maximiser(AnyMaximiser):
     r"""The maximiser of ``f``, by the confidence regions of the items.
 
     Args:
@@ -338,7 +338,7 @@ class Maximiser(_Maximiser):
 
 
 @dataclass(frozen=True)
-class MaximiserByPairs(_Maximiser):
+class MaximiserByPairs(AnyMaximiser):
     r"""The maximiser of ``f``, by intervals of the differences between items.
 
     Args:

@@ -15,7 +15,7 @@ from botorch_lse._numerals import written
 from botorch_lse.confidence.classify import ABOVE, BELOW, Sides
 from botorch_lse.data.classification import Classification
 from botorch_lse.goals.base import GoalFacts, Intervals
-from botorch_lse.goals.extremes import Maximiser, ShareOfMax
+from botorch_lse.goals.extremes import AnyMaximiser, AnyShareOfMax
 from botorch_lse.goals.pareto import ParetoEstimate, ParetoSet, pareto_answer
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearItems, Questions
@@ -30,7 +30,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Best(Maximiser):
+class Best(AnyMaximiser):
     r"""The item of the largest value, by comparisons with the leader.
 
     Args:
@@ -120,7 +120,7 @@ def chances_of_being_best(belief: LinearBelief) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Share(ShareOfMax):
+class Share(AnyShareOfMax):
     r"""The level set ``above = {x : f(x) > omega max f}``, by comparisons of items.
 
     Args:
