@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse import __version__
+from botorch_lse._numerals import Typed
 from botorch_lse.cli import main as table
-from botorch_lse.cli.options import answered, options_of, parsed
+from botorch_lse.cli.options import answered, at_least, number, options_of, parsed
 
 DESCRIPTION = """\
 Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
@@ -91,12 +91,12 @@ def check(options: argparse.Namespace) -> None:
         options: The options. The folder of what is written is made.
 
     Raises:
-        ValueError: If a number is not finite, or the pool cannot be read.
+        ValueError: If a number has thousands marked, or the pool cannot be read.
         OSError: If the folder cannot be made.
     """
     for name in ("threshold", "noise", "epsilon"):
-        if not math.isfinite(value := getattr(options, name)):
-            raise ValueError(f"Expected `--{name}` to be finite, but got {value}.")
+        if isinstance(value := getattr(options, name), Typed):
+            value.check(f"--{name}", {"."})
     if options.pool != SEA_BED:
         try:
             Path(options.pool).open("rb").close()
@@ -128,9 +128,10 @@ def parser() -> argparse.ArgumentParser:
         "are the inputs), from which noisy measurements are simulated",
     )
     add("--raw", action="store_true", help="the chart as it is, not averaged")
-    add("--threshold", type=float, default=100.0, help="the level, units of y")
-    add("--noise", type=float, default=5.0, help="noise standard deviation, units of y")
-    add("--epsilon", type=float, default=6.0, help="accuracy, units of y")
+    real = at_least(None, number)
+    add("--threshold", type=real, default=100.0, help="the level, units of y")
+    add("--noise", type=real, default=5.0, help="noise standard deviation, units of y")
+    add("--epsilon", type=real, default=6.0, help="accuracy, units of y")
     add("--batch", type=int, default=10, help="measurements per round")
     add("--budget", type=int, default=800, help="most measurements")
     add("--seed", type=int, default=0, help="seed of noise and of random choices")

@@ -12,7 +12,7 @@ MARKS = (".", ",")
 """Decimal marks."""
 _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 _NUMBERS = {mark: re.compile(_NUMBER.format(re.escape(mark))) for mark in MARKS}
-_DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
+_DOUBTFUL = re.compile(r"([+-]?[1-9]\d{0,2})[.,](\d{3})")
 """A mark before exactly three digits: one of decimals, or one of thousands. (Nobody
 writes 0,125 for 125.)"""
 _BEGINS = re.compile(
@@ -41,6 +41,15 @@ def readable(said: str) -> str:
         "got '1 000'"
     """
     return _ESCAPED.sub(" ", said)
+
+
+def without_sign(text: str) -> str:
+    r"""The number of a limit such as ``<0.5``; any other text as it is.
+
+    Args:
+        text: The text.
+    """
+    return text.lstrip("<>=\u2264\u2265 ")
 
 
 def number_with(mark: str, text: str) -> float | None:
@@ -72,18 +81,60 @@ def is_doubtful(text: str) -> bool:
     return _DOUBTFUL.fullmatch(plain(text)) is not None
 
 
-def with_point(text: str) -> str:
-    r"""The number with a point in place of a comma, for readers of points only.
+def both_ways(text: str, mark: str = ".") -> tuple[str, ...]:
+    r"""The spellings of a doubtful number that everybody reads in one way.
 
     Example:
-        >>> with_point("65,5"), with_point("1,000")
-        ('65.5', '1000 or 1.000')
+        >>> both_ways("1,000"), both_ways("1.125"), both_ways("65.5")
+        (('1000', '1.0'), ('1125', '1.1250'), ())
 
     Args:
-        text: A number, its comma of decimals or of thousands.
+        text: The number.
+        mark: The decimal mark of the second spelling, which has no three decimals.
+
+    Returns:
+        The number with its mark as one of thousands, and as one of decimals; empty if
+        the text is not doubtful.
     """
-    point = text.replace(",", ".")
-    return f"{text.replace(',', '')} or {point}" if is_doubtful(text) else point
+    found = _DOUBTFUL.fullmatch(plain(text))
+    if found is None:
+        return ()
+    whole, rest = found.groups()
+    decimals = rest.rstrip("0") or "0"
+    return whole + rest, f"{whole}{mark}{decimals}{'0' * (len(decimals) == 3)}"
+
+
+class Typed(float):
+    r"""A number that keeps the text which somebody typed outside of tables.
+
+    Args:
+        text: The text.
+        mark: Its decimal mark, if it has one.
+    """
+
+    text: str
+
+    def __new__(cls, text: str, mark: str = ".") -> Typed:
+        found = super().__new__(cls, plain(text).replace(mark, "."))
+        found.text = plain(text)
+        return found
+
+    def check(self, name: str, marks: set[str]) -> None:
+        r"""Ask about a mark before three digits that is not that of the tables.
+
+        Args:
+            name: What the number is, for the message.
+            marks: The decimal marks in the tables of the person who typed it.
+
+        Raises:
+            ValueError: If it may be one of decimals or of thousands.
+        """
+        ways = both_ways(self.text)
+        if ways and marks != marks_of(self.text):
+            raise ValueError(
+                f"{name}: expected a number that can be read in one way, but got "
+                f"{self.text}; write {' or '.join(ways)}."
+            )
 
 
 def clear_mark(texts: Iterable[str]) -> str | None:

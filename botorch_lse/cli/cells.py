@@ -26,6 +26,7 @@ from botorch_lse._numerals import (
     is_number,
     marks_of,
     readable,
+    without_sign,
 )
 
 MOST_FAULTS = 40
@@ -240,8 +241,12 @@ class Table:
             column: Its name in the header; default that of the file.
         """
         own = None if column is None else self._marks[column]
-        shown = {mark for mark in self._marks.values() if mark is not None}
-        return own or (shown.pop() if len(shown) == 1 else None)
+        return own or (next(iter(self.marks)) if len(self.marks) == 1 else None)
+
+    @property
+    def marks(self) -> set[str]:
+        r"""The decimal marks that columns show."""
+        return {mark for mark in self._marks.values() if mark is not None}
 
     def doubtful(self, column: str) -> Line | None:
         r"""The first line with a mark that may separate thousands, if all may.
@@ -252,14 +257,15 @@ class Table:
         Args:
             column: The name of the column in the header.
         """
-        numbers = [line for line in self.lines if is_number(line.cells[column])]
-        marked = [line for line in numbers if marks_of(line.cells[column])]
-        if not all(is_doubtful(line.cells[column]) for line in marked):
+        bare = [(line, without_sign(line.cells[column])) for line in self.lines]
+        numbers = [(line, text) for line, text in bare if is_number(text)]
+        marked = [(line, text) for line, text in numbers if marks_of(text)]
+        if not all(is_doubtful(text) for _, text in marked):
             return None
-        marks = {mark for line in marked for mark in marks_of(line.cells[column])}
+        marks = {mark for _, text in marked for mark in marks_of(text)}
         if marks == {self.mark()} and len(marked) == len(numbers):
             return None
-        return marked[0] if marked else None
+        return marked[0][0] if marked else None
 
     def complaint(
         self, line: Line | int, column: str, wanted: str, came: str, remedy: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -18,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from botorch_lse import __version__
 from botorch_lse._files import seen_to_write
-from botorch_lse._numerals import (
-    MARKS,
-    is_doubtful,
-    number_with,
-    readable,
-    with_point,
+from botorch_lse._numerals import Typed
+from botorch_lse.cli.cells import Faults, check_is_no_workbook, writing
+from botorch_lse.cli.options import (
+    answered,
+    at_least,
+    did_you_mean,
+    number,
+    options_of,
+    parsed,
 )
-from botorch_lse.cli.cells import check_is_no_workbook, writing
-from botorch_lse.cli.notation import repaired
-from botorch_lse.cli.options import answered, at_least, did_you_mean, options_of, parsed
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
 
@@ -216,30 +215,10 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def number(text: str) -> float:
-    r"""A number as an option gives it, also with a decimal comma.
-
-    Returns:
-        The number; nan if it is none.
-
-    Raises:
-        argparse.ArgumentTypeError: If it can be read in two ways.
-    """
-    if "," in text and is_doubtful(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: write {with_point(text)}")
-    found = (number_with(mark, text) for mark in MARKS)
-    value = next((value for value in found if value is not None), math.nan)
-    remedy = repaired(text) if math.isnan(value) else None
-    if remedy is not None:
-        said = f"expected a number, but got {text!r}; {remedy}"
-        raise argparse.ArgumentTypeError(readable(said))
-    return value
-
-
 def numbers(text: str) -> tuple[float, ...]:
     r"""Numbers separated by commas, as an option gives them."""
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(map(number, text.split(",")))
     except ValueError:
         wanted = "numbers with commas between them, as in 0.05,0.05"
         raise argparse.ArgumentTypeError(
@@ -280,6 +259,7 @@ def read(call: argparse.Namespace) -> Run:
     from botorch_lse.cli.truths import check_truth
 
     run = Run.read(found)
+    _check_numbers(run, call)
     if call.command != "simulate" or call.truth is None:
         run.check_measured()
     if call.command == "simulate":
@@ -290,6 +270,25 @@ def read(call: argparse.Namespace) -> Run:
                 seen_to_write(path)
         _check_format(call.picture)
     return run
+
+
+def _check_numbers(run: Run, call: argparse.Namespace) -> None:
+    r"""Ask about numbers outside the tables that can be read in two ways beside them.
+
+    Raises:
+        ValueError: If a mark stands before three digits, as in 1.000, and is not the
+            decimal mark of the tables.
+    """
+    found, faults = run.settings, Faults()
+    given = {f"--{name.replace('_', '-')}": x for name, x in vars(call).items()}
+    if found.is_stored:
+        given |= {f"{found.path.name}, {name}": x for name, x in vars(found).items()}
+    for name, value in given.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            with faults.noted():
+                if isinstance(one, Typed):
+                    one.check(name, run.marks)
+    faults.check()
 
 
 def _check_format(path: Path) -> None:

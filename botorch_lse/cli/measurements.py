@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from botorch_lse._numerals import MARKS, is_doubtful, number_with, written
+from botorch_lse._numerals import (
+    MARKS,
+    is_doubtful,
+    number_with,
+    without_sign,
+    written,
+)
 from botorch_lse.cli.candidates import (
     NO,
     REPEAT,
@@ -324,7 +330,7 @@ class _Reader:
             with faults.noted():
                 sheet = self._count(table, line, SHEET)
                 text = line.cells[column]
-                if is_asked and is_doubtful(text):
+                if is_asked and is_doubtful(without_sign(text)):
                     continue
                 if sheet or not is_open(text, self.found.open):
                     found.append(self._entry(table, line, column, sheet))

@@ -10,7 +10,7 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 
-from botorch_lse._numerals import MARKS, is_doubtful, number_with, plain
+from botorch_lse._numerals import MARKS, both_ways, number_with, plain
 
 MISSING = frozenset({"na", "nan", "<na>", "null", "#n/a"})
 """Words that programs (R, pandas, SQL, Excel) write where nothing stands."""
@@ -61,13 +61,12 @@ class Notation:
         """
         text = plain(text)
         if thousands := _THOUSANDS.fullmatch(text):
-            whole, mark, rest = thousands.groups()
+            whole, _, rest = thousands.groups()
             joined = re.sub(r"[^\d+-]", "", whole)
             if rest is not None:
                 return f"write {sign}{joined}{self.mark}{rest}"
-            if is_doubtful(text):
-                decimal = text.replace(mark, self.mark)
-                return f"write {sign}{joined} if it is that much, or {sign}{decimal}"
+            if ways := both_ways(text, self.mark):
+                return f"write {sign}{ways[0]} if it is that much, or {sign}{ways[1]}"
             return f"write {sign}{joined}"
         other = MARKS[1 - MARKS.index(self.mark)]
         if number_with(other, text) is not None:

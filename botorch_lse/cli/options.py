@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 
+from botorch_lse._numerals import MARKS, Typed, number_with, readable
+from botorch_lse.cli.notation import repaired
+
 _NEGATIVE = re.compile(r"-[.,]?\d")
 _OPTION = re.compile(r"--[\w-]+")
 
@@ -138,6 +141,28 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     """
     near = get_close_matches(word, list(words), 1)
     return f" Did you mean {near[0]}?" if near else ""
+
+
+def number(text: str) -> Typed:
+    r"""A number as an option gives it, also with a decimal comma.
+
+    What 1.000 is, is not told by itself: see ``Typed.check``.
+
+    Args:
+        text: The option's text.
+
+    Raises:
+        ValueError: If it is none.
+        argparse.ArgumentTypeError: If it is none, and there is a remedy.
+    """
+    for mark in MARKS:
+        if number_with(mark, text) is not None:
+            return Typed(text, mark)
+    remedy = repaired(text)
+    if remedy is None:
+        raise ValueError(f"Expected a number, but got {text!r}.")
+    said = f"expected a number, but got {text!r}; {remedy}"
+    raise ArgumentTypeError(readable(said))
 
 
 def at_least(

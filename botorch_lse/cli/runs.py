@@ -19,7 +19,7 @@ import numpy as np
 from botorch_lse import strategies  # loads its names, and torch, on first use
 from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse.cli.candidates import REPEAT, SHEET, Candidates, is_open
-from botorch_lse.cli.cells import Line, read_table, writing
+from botorch_lse.cli.cells import Line, Table, read_table, writing
 from botorch_lse.cli.measurements import Measurements, measurements
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
@@ -244,10 +244,21 @@ class Run:
         return self.stop_reason is not None
 
     @property
+    def _tables(self) -> list[Table]:
+        tables = (self.candidates.table, self.measured.results, self.measured.sheet)
+        return [table for table in tables if table is not None]
+
+    @property
+    def marks(self) -> set[str]:
+        r"""The decimal marks of whoever asks: as said, or all that the files show."""
+        said = self.settings.decimal
+        shown = (table.marks for table in self._tables)
+        return {said} if said else set[str]().union(*shown)
+
+    @property
     def mark(self) -> str:
         r"""The decimal mark of the answer: that of the candidates if they show one."""
-        tables = (self.candidates.table, self.measured.results, self.measured.sheet)
-        marks = (table.mark() for table in tables if table is not None)
+        marks = (table.mark() for table in self._tables)
         return next((mark for mark in marks if mark), self.settings.notation.mark)
 
     @property
@@ -286,8 +297,8 @@ class Run:
     def result_column(self) -> str:
         r"""The name of the column of results, as the files have it if they do."""
         column = self.settings.column
-        tables = (self.measured.results, self.measured.sheet, self.candidates.table)
-        names = (table.column(column) for table in tables if table is not None)
+        own, *others = self._tables
+        names = (table.column(column) for table in (*others, own))
         return next((name for name in names if name is not None), column)
 
     def sheet_lines(self, rows: Iterable[int]) -> list[dict[str, str]]:

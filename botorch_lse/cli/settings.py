@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from botorch_lse._files import Seen
-from botorch_lse._numerals import MARKS, is_doubtful, with_point, written
+from botorch_lse._numerals import MARKS, Typed, both_ways, written
 from botorch_lse.cli.cells import (
     check_is_no_workbook,
     content_of,
@@ -258,7 +258,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(part) for part in value)}]"
     if isinstance(value, float):
-        return repr(int(value)) if value == int(value) else repr(value)
+        text = repr(int(value)) if value == int(value) else repr(value)
+        return (both_ways(text) or [text])[-1]  # 1.1250, as 1.125 is asked about
     # What JSON and TOML call a text, a number or a truth value is the same.
     return json.dumps(value, ensure_ascii=False)
 
@@ -324,7 +325,7 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
             "or add what is missing and end the line with a line break."
         )
     try:
-        stored = tomllib.loads(text)
+        stored = tomllib.loads(text, parse_float=Typed)
     except tomllib.TOMLDecodeError as error:
         for number, line in enumerate(text.splitlines(), 1):
             comma = _DECIMAL_COMMA.match(line)
@@ -350,8 +351,8 @@ def settings(path: Path, given: Mapping[str, Any]) -> Settings:
 
 def _with_point(text: str) -> str | None:
     r"""The correct spelling of a number in the settings; ``None`` if ambiguous."""
-    if is_doubtful(text):
-        return with_point(text)
+    if ways := both_ways(text):
+        return " or ".join(ways)
     return (repaired(text) or "").removeprefix("write ") or None
 
 
@@ -416,8 +417,11 @@ def _checked(stored: Mapping[str, Any], file: str, text: str) -> dict[str, Any]:
 def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind is float and is_number:
-        return float(value)
-    if kind is int and is_number and value == int(value):
+        return value if isinstance(value, Typed) else float(value)
+    text = value.text if isinstance(value, Typed) else value
+    # 1.0 is a whole number; 1.000 are perhaps a thousand.
+    is_doubtful = isinstance(value, Typed) and both_ways(value.text)
+    if kind is int and is_number and value % 1 == 0 and not is_doubtful:
         return int(value)
     if kind is tuple and isinstance(value, list):
         wanted = int | float if entry == "audit" else str
@@ -432,7 +436,7 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
         str: 'a text in quotation marks, "..."',
         bool: "true or false",
     }
-    said = f"{name}: expected {entry} to be {words[kind]}, but got {value!r}"
-    if kind in (int, float) and isinstance(value, str) and _with_point(value):
-        said += f"; write {_with_point(value)}, without quotation marks"
+    said = f"{name}: expected {entry} to be {words[kind]}, but got {text!r}"
+    if kind in (int, float) and isinstance(text, str) and (way := _with_point(text)):
+        said += f"; write {way}, without quotation marks"
     raise ValueError(f"{said}.")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from botorch_lse import Pool
-from botorch_lse.__main__ import main, parse
+from botorch_lse.__main__ import check, main, parse
 from botorch_lse.cli import demo
 
 
@@ -110,13 +110,8 @@ def test_numbers_that_no_strategy_takes_and_a_file_as_folder_end_in_one_line(
     tmp_path, capsys
 ):
     (tmp_path / "file").touch()
-    for options in (
-        ["--threshold", "nan"],
-        ["--noise", "inf"],
-        ["--out", str(tmp_path / "file")],
-    ):
-        assert main(["--out", str(tmp_path), *options]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert main(["--out", str(tmp_path / "file")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("option", ["--noise", "--batch", "--budget"])
@@ -124,6 +119,20 @@ def test_numbers_that_cannot_be_are_refused(option, capsys):
     with pytest.raises(SystemExit):
         parse([option, "0"])
     assert f"{option}: expected a positive number" in capsys.readouterr().err
+
+
+def test_numbers_are_read_as_those_of_tables_are(tmp_path, capsys):
+    assert parse(["--threshold", "65,5"]).threshold == 65.5
+    for given in ("nan", "inf", "many"):
+        with pytest.raises(SystemExit):
+            parse(["--noise", given])
+        assert f"expected a number, but got '{given}'" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path), "--epsilon", "1,000"]) == 2
+    assert "--epsilon: expected a number that can be read in one way, but got " in (
+        said := capsys.readouterr().err
+    )
+    assert "1,000; write 1000 or 1.0." in said
+    check(parse(["--out", str(tmp_path), "--epsilon", "1.000"]))
 
 
 FORECASTS = {100: 277, 200: 396, 400: 619, 600: 637}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from botorch_lse.cli.command_line import parse, read
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
 from tests.cli.lab import NEXT, Lab, hill
@@ -122,7 +123,7 @@ def test_what_was_not_found_needs_the_limit_of_the_method(lab: Lab) -> None:
     ("cell", "remedy"),
     [
         ("> 50 mg", "write >50 (a unit may stand"),
-        (">1,500", "write >1500 if it is that much, or >1.500"),
+        (">1,500", "write >1500 if it is that much, or >1.5"),
         ("<= 1 000,5", "write <=1000.5"),
     ],
 )
@@ -132,6 +133,23 @@ def test_what_to_write_for_a_limit_is_a_limit(lab: Lab, cell: str, remedy: str) 
     assert f"got '{cell}'; {remedy}" in lab.refused(CALL)
     lab.write("results.csv", results({0: remedy.split()[1], 2: "9.5"}))
     assert " limit" in lab.call(CALL)
+
+
+@pytest.mark.parametrize("cell", ["<1.500", "<1,500"])
+def test_a_limit_that_can_be_read_in_two_ways_is_asked_about(
+    lab: Lab, cell: str
+) -> None:
+    lab.write("results.csv", results(dict.fromkeys(range(0, 20, 2), f'"{cell}"')))
+    said = lab.refused(CALL)
+    assert f"one way, but got '{cell}', and every such mark" in said
+    assert "; if it is one of thousands, write <1500." in said
+    whole = results(dict.fromkeys(range(0, 20, 2), "<1500"))
+    for text, call in (
+        (whole, CALL),
+        ((lab.folder / "results.csv").read_text(), f"{CALL} --decimal {cell[2]}"),
+    ):
+        lab.write("results.csv", text)
+        read(parse(call.split()))
 
 
 def test_a_limit_and_a_value_on_both_sides_are_asked_about(lab: Lab) -> None:

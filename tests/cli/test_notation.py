@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from botorch_lse._numerals import clear_mark
+from botorch_lse.cli.command_line import parse, read
 from botorch_lse.cli.notation import Notation
 from tests.cli.lab import HILL, NEXT, Lab, hill
 
@@ -42,7 +43,7 @@ def test_numbers_are_read_as_they_are_written(
         ("12\N{NO-BREAK SPACE}000,5", "write 12000.5"),
         ("1.234.567", "write 1234567"),
         ("1,234.5", "write 1234.5"),
-        ("1,000", "write 1000 if it is that much, or 1.000"),
+        ("1,000", "write 1000 if it is that much, or 1.0"),
         ("16%", "write 16 (a unit may stand in the header, in brackets)"),
         ("800 ml", "write 800 (a unit may stand in the header, in brackets)"),
         ("0,8 ml", "write 0.8 (a unit may stand in the header, in brackets)"),
@@ -191,14 +192,113 @@ def test_a_level_may_have_a_decimal_comma(lab: Lab, level: str) -> None:
     assert "write 65.5, without quotation marks" in lab.refused("next")
     # What may be one of thousands is not repaired in one way.
     file.write_text(text.replace("above = 65.5 ", "above = 1,000 "))
-    assert "write above = 1000 or 1.000" in lab.refused("next")
+    assert "write above = 1000 or 1.0" in lab.refused("next")
     file.write_text(text.replace("above = 65.5 ", 'above = "1,000" '))
-    assert "write 1000 or 1.000, without quotation marks" in lab.refused("next")
+    assert "write 1000 or 1.0, without quotation marks" in lab.refused("next")
 
 
-def test_a_level_that_can_be_read_in_two_ways_is_asked_about(
+CELLS = {"": "", ".": "0.5", ",": '"0,5"'}
+"""A cell of a table that shows a decimal mark, or none."""
+
+
+def marked(lab: Lab, mark: str) -> None:
+    rows = [f"{x * x},n{x},{CELLS[mark] or x % 2}" for x in range(5)]
+    lab.write("candidates.csv", "\n".join(["x,name,z", *rows, ""]))
+
+
+@pytest.mark.parametrize("decimal", ["", ".", ","])
+@pytest.mark.parametrize("mark", ["", ".", ","])
+@pytest.mark.parametrize("own", [".", ","])
+def test_a_number_outside_tables_has_the_decimal_mark_of_the_tables_or_is_asked_about(
+    lab: Lab, own: str, mark: str, decimal: str
+) -> None:
+    marked(lab, mark)
+    call = "next candidates.csv --column y --key name --batch 2"
+    call += f" --decimal {decimal}" if decimal else ""
+    typed = f"--above 1{own}125 --epsilon 2{own}000"
+    if own == (decimal or mark):
+        lab.call(f"{call} {typed}")
+        numbers = "1.1250", "2"
+    else:
+        said = lab.refused(f"{call} {typed}")
+        for name, ways in (("above", "1125 or 1.1250"), ("epsilon", "2000 or 2.0")):
+            got = typed.partition(f"--{name} ")[2].split()[0]
+            wanted = "a number that can be read in one way"
+            assert f"--{name}: expected {wanted}, but got {got}; write {ways}." in said
+        lab.call(f"{call} --above 1125 --epsilon 2.0")
+        numbers = "1125", "2"
+    # What the first call writes no later one asks about.
+    text = (lab.folder / "botorch-lse.toml").read_text()
+    assert f"above = {numbers[0]} " in text
+    assert f"epsilon = {numbers[1]} " in text
+    lab.call("next")
+
+
+@pytest.mark.parametrize(
+    ("option", "ways"),
+    [
+        ("--noise-std 1.250", ["1250", "1.25"]),
+        ("--beta 4.000", ["4000", "4.0"]),
+        ("--audit 0.05,1.000", ["1000", "1.0"]),
+        ("--noise 1.250", ["1250", "1.25"]),
+        ("--between 1.250,2e4", ["1250", "1.25"]),
+    ],
+)
+def test_every_number_of_a_call_is_read_by_the_same_rule(
+    lab: Lab, option: str, ways: list[str]
+) -> None:
+    marked(lab, ",")
+    name = option.split()[0]
+    call = "simulate candidates.csv --above 1 --column y --key name --runs 1 --most 2"
+    for other in ("--between 1,9", "--noise 1"):
+        call += "" if other.startswith(f"{name} ") else f" {other}"
+    said = lab.refused(f"{call} {option}")
+    assert f"{name}: expected a number that can be read in one way" in said
+    assert f"; write {' or '.join(ways)}." in said
+    typed = said.partition("but got ")[2].partition(";")[0]
+    for way in ways:
+        again = f"{call} {option.replace(typed, way)}"
+        read(parse(again.split()))
+
+
+def test_numbers_of_the_settings_are_read_by_the_same_rule(lab: Lab) -> None:
+    marked(lab, ",")
+    lab.call("next candidates.csv --above 2,5 --column y --key name --batch 2")
+    file = lab.folder / "botorch-lse.toml"
+    text = file.read_text()
+    file.write_text(text.replace("above = 2.5", "above = 1.000"))
+    said = lab.refused("next")
+    assert "botorch-lse.toml, above: expected a number that can be read in one" in said
+    assert "got 1.000; write 1000 or 1.0." in said
+    for level in ("1000", "1.0"):
+        file.write_text(text.replace("above = 2.5", f"above = {level}"))
+        lab.call("next")
+    # Nor is the budget one measurement without a question.
+    file.write_text(text.replace("# budget = 100", "budget = 1.000"))
+    said = lab.refused("next")
+    assert "budget to be a whole number, but got '1.000'; write 1000 or 1.0" in said
+    file.write_text(text.replace("# budget = 100", "budget = inf"))
+    assert "expected budget to be a whole number, but got 'inf'" in lab.refused("next")
+    # An option that says the same is typed by somebody, too.
+    file.write_text(text.replace("above = 2.5", "above = 1.0"))
+    assert "--above: expected a number that can be" in lab.refused("next --above 1.000")
+    lab.call("next --above 1,000")
+
+
+def test_files_that_differ_leave_a_number_open(lab: Lab) -> None:
+    marked(lab, ".")
+    call = "next candidates.csv --above 2.125 --column y --key name --batch 2"
+    lab.write("results.csv", 'name,y\nn1,"0,5"\n')
+    assert "--above: expected a number that can be" in lab.refused(call)
+    lab.write("results.csv", "name,y\nn1,0.5\n")
+    lab.call(call)
+
+
+def test_ends_of_an_interval_are_named_when_they_are_not_two(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        lab.call("next candidates.csv --above 1,000 --column y")
-    assert "'1,000': write 1000 or 1.000" in capsys.readouterr().err
+    call = "simulate candidates.csv --above 7 --column y --key name --between"
+    for text in ("20,5,60,5", "1_0,2", "nan,3", "x,3"):
+        with pytest.raises(SystemExit):
+            lab.call(f"{call} {text}")
+        assert f"but got '{text}'" in capsys.readouterr().err

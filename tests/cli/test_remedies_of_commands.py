@@ -988,17 +988,15 @@ def no_model_to_draw_from() -> None:
     assert truth_of(few, 1, None, (2.0, 9.0), 0.5).values.shape == (1, 20)
 
 
-@other("command_line:number#1")
-def a_level_of_two_marks() -> None:
-    read = command_line.number
-    says = "write 1000 or 1.000"
-    refused("command_line:number#1", says, lambda: read("1,000"), ArgumentTypeError)
-    assert (read("1000"), read("1.000")) == (1000.0, 1.0)
+@other("options:number#1")
+def a_level_that_nobody_can_tell() -> None:
+    says = "Expected a number, but got 'many'"
+    refused("options:number#1", says, lambda: options.number("many"))
+    assert options.number("65,5") == 65.5
 
 
-@other("command_line:number#2")
+@other("options:number#2")
 def a_level_with_thousands() -> None:
-    read = command_line.number
     for text, wanted in (
         ("1.000,5", 1000.5),
         ("1,000.5", 1000.5),
@@ -1008,11 +1006,10 @@ def a_level_with_thousands() -> None:
         ("1\u202f000", 1000.0),
         ("65,5 MPa", 65.5),
     ):
-        said, sites = passed(lambda text=text: read(text), ArgumentTypeError)
-        assert "command_line:number#2" in sites
-        assert read(said.partition("; write ")[2]) == wanted
+        said, sites = passed(lambda text=text: options.number(text), ArgumentTypeError)
+        assert "options:number#2" in sites
+        assert options.number(said.partition("; write ")[2]) == wanted
         assert "u202f" not in said
-    assert str(read("many")) == "nan"  # of which nobody can tell what is meant
 
 
 @other("command_line:numbers#1")
