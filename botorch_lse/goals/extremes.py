@@ -68,6 +68,7 @@ class AnyShareOfMax(Goal):
         return replace(found, within=within)
 
     def question(self, names: Sequence[str]) -> str:
+        r"""The question, with the share in words."""
         return f"{names[0]} above {written(self.omega)} of its maximum"
 
 
@@ -266,6 +267,7 @@ class AnyMaximiser(Goal):
         return ValueRegion.above(float(mean[0].max()), self.epsilon)
 
     def question(self, names: Sequence[str]) -> str:
+        r"""The question in words."""
         return f"where {names[0]} is largest"
 
     def __post_init__(self) -> None:

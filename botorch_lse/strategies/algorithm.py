@@ -71,11 +71,15 @@ class AlgorithmFacts:
             Some widths hold only for rounds whose rows were fixed before any of their
             values was seen.
         size_is_open: Whether ``ask`` may say how many measurements a batch has.
+        remembers_intervals: Whether intervals of earlier rounds decide beside the last
+            one. If so, the answer depends on when they were computed, and not on the
+            data alone.
     """
 
     needs_its_rows: bool = False
     needs_plans: bool = False
     size_is_open: bool = False
+    remembers_intervals: bool = False
 
 
 class Algorithm(ABC):
