@@ -16,7 +16,8 @@ Some are demos, whose pictures and table lie over those of another seed.
 
 Others are no kills: a sheet, or results, that are saved while a call computes, a disk
 that is full (where a small one can be mounted), a file that is cut or has a wrong byte,
-workers of each installed executor that die, raise or hang.
+workers of each installed executor that die, raise or hang. Every fifth breaks a worker;
+these take the executors in turn, so that a run of ten minutes meets each of them.
 """
 
 from __future__ import annotations
@@ -400,10 +401,19 @@ CLUSTERS = [
 """The engines that are installed; each is begun in a process of its own."""
 
 
-def break_a_worker(rng: random.Random) -> str:
-    r"""A worker that dies, raises or hangs once; nothing is measured twice or lost."""
-    kind = rng.choice([*executors(), *CLUSTERS])
-    what, at = rng.choice(["die", "raise", "hang"]), rng.randrange(6)
+def break_a_worker(rng: random.Random, turn: int) -> str:
+    r"""A worker that dies, raises or hangs once; nothing is measured twice or lost.
+
+    Args:
+        rng: The random numbers.
+        turn: Which executor, and then what befalls it.
+    """
+    # Of as many turns as there are executors each has one, those with clusters first.
+    kinds, befalls = [*CLUSTERS, "processes", *executors()], ["die", "raise", "hang"]
+    kinds = list(dict.fromkeys(kinds))
+    kind = kinds[turn % len(kinds)]
+    what = befalls[(turn + turn // len(kinds)) % len(befalls)]
+    at = rng.randrange(6)
     if what == "die" and kind in ("none", "threads"):
         what = "raise"  # they die with the run, as the kills do
     if kind in CLUSTERS:
@@ -479,8 +489,9 @@ PLAYS = (
     save_meanwhile,
     fill_the_disk,
     damage_a_file,
-    break_a_worker,
 )
+EVERY = 5
+"""Of so many kills one breaks a worker: a run of ten minutes plays 150 and more."""
 
 
 def play(seed: int, number: int) -> str:
@@ -490,6 +501,8 @@ def play(seed: int, number: int) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            if number % EVERY == 0:
+                return break_a_worker(rng, number // EVERY)
             return rng.choice(PLAYS)(rng)
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
