@@ -11,25 +11,23 @@ from torch import Tensor
 from botorch_lse._validation import in_interval, real_vector, whole_number
 
 ROOT = 1e-13
-"""A root is found when the step is below this share of the largest value."""
+"""A root is found when the step is below this share of the scale of the problem."""
 MAX_STEPS = 200
-"""Bisection alone needs at most about 60 steps; Newton's method usually 4."""
+"""Newton's method usually needs 4 steps; bisection alone one for each bit of the root's
+share of the largest value."""
 
 
-def influence(u: Tensor) -> Tensor:
-    r"""``psi(u) = sign(u) log(1 + |u| + u^2 / 2)``.
+def influence(u: Tensor) -> tuple[Tensor, Tensor]:
+    r"""``psi(u) = sign(u) log(1 + |u| + u^2 / 2)``, and its slope.
+
+    The slope is ``psi'(u) = (1 + |u|) / (1 + |u| + u^2 / 2)``.
 
     Source:
         Catoni (2012), the widest choice; Lugosi and Mendelson (2019), section 2.1.
     """
     size = u.abs()
-    return torch.copysign(torch.log1p(size + 0.5 * size.square()), u)
-
-
-def influence_slope(u: Tensor) -> Tensor:
-    r"""``psi'(u) = (1 + |u|) / (1 + |u| + u^2 / 2)``."""
-    size = u.abs()
-    return (1 + size) / (1 + size + 0.5 * size.square())
+    grown = size + 0.5 * size.square()
+    return torch.copysign(torch.log1p(grown), u), (1 + size) / (1 + grown)
 
 
 def catoni_mean(values: Any, alpha: float) -> float:
@@ -74,20 +72,25 @@ def catoni_means(values: Tensor, weights: Tensor, alpha: Tensor) -> Tensor:
         ``k`` means.
     """
     low, high = values.amin(dim=-1), values.amax(dim=-1)
-    close = ROOT * values.abs().amax(dim=-1)
-    rate = alpha.unsqueeze(-1)
+    largest, rate = values.abs().amax(dim=-1), alpha.unsqueeze(-1)
     mean = (values @ weights / weights.sum()).clamp(low, high)
     for _ in range(MAX_STEPS):
-        u = rate * (values - mean.unsqueeze(-1))
-        excess = influence(u) @ weights
+        pull, slope = influence(rate * (values - mean.unsqueeze(-1)))
+        excess = pull @ weights
         low = torch.where(excess >= 0, mean, low)
         high = torch.where(excess <= 0, mean, high)
-        newton = mean + excess / (alpha * (influence_slope(u) @ weights))
-        inside = (newton > low) & (newton < high)
-        found = torch.where(inside, newton, 0.5 * (low + high))
-        step = (found - mean).abs()
+        step = excess / (alpha * (slope @ weights))
+        # The scale on which the sum changes; one far value says nothing about it.
+        close = ROOT * torch.minimum(largest, mean.abs() + 1 / alpha)
+        newton = mean + step
+        # A step too small to leave an end of the interval is the last one: halving the
+        # interval would begin anew.
+        is_last = step.abs() <= close
+        inside = is_last | ((newton > low) & (newton < high))
+        found = torch.where(inside, newton.clamp(low, high), 0.5 * (low + high))
+        moved = (found - mean).abs()
         mean = found
-        if bool((step <= close).all()):
+        if bool((moved <= close).all()):
             break
     return mean
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean, catoni_width
+from botorch_lse.papers.mason2022 import catoni, catoni_alpha, catoni_mean, catoni_width
 from botorch_lse.papers.mason2022.catoni import catoni_means
 
 
@@ -44,6 +44,20 @@ def test_small_alpha_gives_the_average_and_outliers_count_little() -> None:
     assert catoni_mean(values, 1e-7) == pytest.approx(3.0, abs=1e-9)
     far = catoni_mean([0.0] * 999 + [1e12], 1.0)
     assert 0 < far < 0.1
+
+
+@pytest.mark.parametrize("outlier", [1e9, 1e20, -1e30])
+def test_one_value_far_away_leaves_the_mean_exact(outlier: float) -> None:
+    values = [1.0] * 50 + [3.0] * 50 + [outlier]
+    assert catoni_mean(values, 0.1) == pytest.approx(root(values, 0.1), rel=1e-9)
+
+
+def test_a_root_that_is_found_is_not_left_again(monkeypatch) -> None:
+    steps, influence = [], catoni.influence
+    monkeypatch.setattr(catoni, "influence", lambda u: steps.append(0) or influence(u))
+    x = torch.from_numpy(np.random.default_rng(2).normal(size=(500, 60)))
+    catoni_means(x, torch.ones(60).double(), torch.full((500,), 0.1).double())
+    assert len(steps) <= 8  # Newton's method; halving began anew and took about 45
 
 
 def test_mean_moves_and_scales_with_the_values() -> None:
