@@ -39,6 +39,7 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning
+from botorch.models.kernels import CategoricalKernel
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.utils.transforms import is_ensemble
@@ -52,7 +53,7 @@ from torch.nn import Module, Parameter
 
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, whole_number, whole_numbers
-from botorch_lse.models.stationary import Stationary, covariances
+from botorch_lse.models.stationary import Stationary, composed, covariances
 
 JITTER = 1e-10
 """The least noise as a share of the prior variance, in float64. A Cholesky factor of
@@ -497,14 +498,21 @@ def _errors_ahead(mean: Tensor, L: Tensor, a: Tensor) -> Tensor:
 def diagonal(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
     r"""The ``S x N`` covariances of points with one other point each, in blocks.
 
-    Some kernels make all covariances for it, as BoTorch's of words does: ``N`` times
-    ``N`` numbers for each column.
+    Some kernels make all covariances for it, ``N`` times ``N`` numbers. So does
+    BoTorch's kernel of words, for each column: its formula is applied to the pairs.
 
     Args:
         kernel: Any kernel.
         F: ``S x N x d'`` points.
         G: The other points.
     """
+    of_parts = composed(kernel, lambda part: diagonal(part, F, G))
+    if of_parts is not None:
+        return of_parts
+    if type(kernel) is CategoricalKernel and not len(kernel.batch_shape):
+        columns = slice(None) if kernel.active_dims is None else kernel.active_dims
+        differs = F[..., columns] != G[..., columns]
+        return (differs / kernel.lengthscale.detach()).mean(dim=-1).neg().exp().double()
     parts = [
         kernel(one, other, diag=True).double()
         for one, other in zip(

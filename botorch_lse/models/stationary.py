@@ -103,17 +103,31 @@ def covariances(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
         F: Points.
         G: Other points.
     """
-    found, kind = Stationary.of(kernel), type(kernel)
+    found = Stationary.of(kernel)
     if found is not None and found.takes(F, G):
         return found(F, G).double() * found.scale
-    if kernel.active_dims is None and not len(kernel.batch_shape):
-        if kind is ScaleKernel:
-            scale = kernel.outputscale.detach().double()
-            return scale * covariances(kernel.base_kernel, F, G)
-        if kind in (AdditiveKernel, ProductKernel):
-            parts = [covariances(part, F, G) for part in kernel.kernels]
-            return reduce(mul if kind is ProductKernel else add, parts)
-    return kernel(F, G).to_dense().double()
+    of_parts = composed(kernel, lambda part: covariances(part, F, G))
+    return kernel(F, G).to_dense().double() if of_parts is None else of_parts
+
+
+def composed(kernel: Kernel, of: Callable[[Kernel], Tensor]) -> Tensor | None:
+    r"""The value of a scaled kernel, a sum or a product, of those of its parts.
+
+    Args:
+        kernel: Any kernel; for one that is not composed the result is ``None``.
+        of: From a part to its covariances, float64.
+    """
+    kind, columns = type(kernel), kernel.active_dims
+    if len(kernel.batch_shape):
+        return None
+    if kind is ScaleKernel:
+        # It takes its columns over from its base, and selects them once for both.
+        own = kernel.base_kernel.active_dims
+        if columns is None or (own is not None and torch.equal(own, columns)):
+            return kernel.outputscale.detach().double() * of(kernel.base_kernel)
+    if kind in (AdditiveKernel, ProductKernel) and columns is None:
+        return reduce(mul if kind is ProductKernel else add, map(of, kernel.kernels))
+    return None
 
 
 def _squared_exponential(r: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from gpytorch.kernels import RBFKernel
 from botorch_lse import History, Pool
 from botorch_lse.models import GPPrior, fit_mixed_gp, fit_single_task_gp
 from botorch_lse.models.fitted import mixed_kernel, unfitted_prior, word_codes
+from botorch_lse.models.gaussian_process import diagonal
 from botorch_lse.strategies import (
     Above,
     GaussianProcess,
@@ -114,30 +115,32 @@ asked = []
 r"""How many points `Careless` was asked about at once."""
 
 
-@pytest.mark.parametrize("is_careless", [False, True])
-def test_variances_of_many_rows_are_asked_of_a_kernel_in_blocks(
-    monkeypatch, is_careless
-):
-    n, d, words = 1100, 5, {1: 4}
-    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0)).double()
-    X[:, 1:] = torch.eye(4)[torch.arange(n) % 4].double()
-    bounds, sizes = torch.tensor([[0.0] * d, [1.0] * d]).double(), []
-    prior, given = unfitted_prior(bounds, words), CategoricalKernel.forward
-    if is_careless:
-        prior = GPPrior.from_kernel(Careless())
-
-    def forward(self, x1, x2, diag=False, **params):
-        sizes.append(x1.shape[-2])
-        return given(self, x1, x2, diag=diag, **params)
-
-    monkeypatch.setattr(CategoricalKernel, "forward", forward)
+def test_variances_of_many_rows_are_asked_of_a_kernel_in_blocks():
+    X = torch.rand(1100, 5, generator=torch.Generator().manual_seed(0)).double()
+    prior = GPPrior.from_kernel(Careless())
     asked.clear()
     F = prior.features(X)
     found = prior.variance(F)
-    assert max(sizes + asked) == 512
-    assert sum(sizes + asked) % n == 0
-    one_by_one = torch.cat([prior.variance(F[i : i + 1]) for i in range(0, n, 99)])
+    assert max(asked) == 512
+    assert sum(asked) == len(X)
+    one_by_one = torch.cat([prior.variance(F[i : i + 1]) for i in range(0, 1100, 99)])
     assert torch.equal(found[::99], one_by_one)
+
+
+def test_single_covariances_of_words_take_no_table_of_all(monkeypatch):
+    n, d, words = 1100, 5, {1: 4}
+    X = torch.rand(n, d, generator=torch.Generator().manual_seed(0)).double()
+    X[:, 1:] = torch.eye(4)[torch.arange(n) % 4].double()
+    bounds = torch.tensor([[0.0] * d, [1.0] * d]).double()
+    prior = unfitted_prior(bounds, words)
+    F = prior.features(X)
+    G = F.roll(1, 0)
+    with torch.no_grad():
+        expected = prior.covar_module(F, G).to_dense().diagonal()
+    monkeypatch.setattr(CategoricalKernel, "forward", None)  # it would be a table
+    found = diagonal(prior.covar_module, F, G)
+    assert found.std() > 0
+    assert torch.allclose(found, expected, rtol=1e-12, atol=0)
 
 
 def test_words_alone_are_a_model():
