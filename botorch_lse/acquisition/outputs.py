@@ -197,7 +197,8 @@ def most(
     flat = [
         [end.detach().double().flatten() for end in ends] for ends in (lower, upper)
     ]
-    comparisons = region.comparisons(*flat)
+    with torch.device(lower[0].device):  # cells are counted there
+        comparisons = region.comparisons(*flat)
     found = torch.stack([score(one) for one in comparisons])
     if len(comparisons) == 1:
         return found[0]

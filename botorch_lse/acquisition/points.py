@@ -378,9 +378,9 @@ class ContourEntropy(LevelAcquisitionFunction):
         assert self.region is not None  # it was asked
         mean, sigma = zip(*moments, strict=True)
         cells = moved(self.region.cells, mean[0].device)
-        p = cells.probabilities(
-            [m.flatten() for m in mean], [s.flatten() for s in sigma]
-        )
+        flat = [m.flatten() for m in mean], [s.flatten() for s in sigma]
+        with torch.device(mean[0].device):  # cells are counted there
+            p = cells.probabilities(*flat)
         p = p.clamp_min(torch.finfo(p.dtype).tiny)  # where the entropy has a slope
         return torch.special.entr(p).sum(dim=-1).view_as(mean[0]).to(mean[0])
 

@@ -1000,9 +1000,10 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
                 joint_gain(L, part._cross(batch, block))
                 for part, (batch, L) in zip(parts, batches, strict=True)
             ]
-            with torch.no_grad():  # gradients are with respect to the batch
-                taken = taken_at(block)
-            total = total + taken(gains).sum(dim=-1)
+            with torch.device(X.device):  # cells are counted there
+                with torch.no_grad():  # gradients are with respect to the batch
+                    taken = taken_at(block)
+                total = total + taken(gains).sum(dim=-1)
         return total.reshape(X.shape[:-2])
 
     @property
@@ -1254,7 +1255,8 @@ def open_between(
         upper: For each output the upper ends.
     """
     flat = [[end.flatten() for end in ends] for ends in (lower, upper)]
-    found = region.cells.agreed(region.allowed(*flat)) == UNKNOWN
+    with torch.device(lower[0].device):  # cells are counted there
+        found = region.cells.agreed(region.allowed(*flat)) == UNKNOWN
     return found.expand(lower[0].numel()).view_as(lower[0])
 
 
