@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 
 from torch import Tensor
 
@@ -74,12 +74,15 @@ class AlgorithmFacts:
         remembers_intervals: Whether intervals of earlier rounds decide beside the last
             one. If so, the answer depends on when they were computed, and not on the
             data alone.
+        predicts: Whether there is a model of the function, so that the algorithm is
+            ``Predicts``.
     """
 
     needs_its_rows: bool = False
     needs_plans: bool = False
     size_is_open: bool = False
     remembers_intervals: bool = False
+    predicts: bool = False
 
 
 class Algorithm(ABC):
@@ -93,6 +96,8 @@ class Algorithm(ABC):
     """
 
     facts: AlgorithmFacts = AlgorithmFacts()
+    audit_facts: AuditFacts | None = None
+    """What audits must know; ``None`` where a row's value does not show its side."""
 
     # --- learning ---------------------------------------------------------------------
 
@@ -227,13 +232,8 @@ class AuditFacts:
     noise_in_words: str = "Gaussian noise of the given standard deviation"
 
 
-@runtime_checkable
 class Auditable(Protocol):
-    r"""The interface of algorithms whose answer an audit can test."""
-
-    @property
-    def audit_facts(self) -> AuditFacts | None:
-        r"""The facts; ``None`` where a row's value does not show its side."""
+    r"""The interface of algorithms with ``audit_facts``, whose answer is tested."""
 
     def audit_judge(self, belief: Any) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
@@ -259,10 +259,14 @@ def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:
     return LevelJudge(region.level, goal.epsilon, goal.facts.level is not None)
 
 
+def auditable(algorithm: Algorithm) -> Auditable:
+    r"""An algorithm with ``audit_facts``, as audits ask it."""
+    return cast(Auditable, algorithm)
+
+
 # --- what asks of a model -------------------------------------------------------------
 
 
-@runtime_checkable
 class Predicts(Protocol):
     r"""The interface of algorithms with a model of the function."""
 
@@ -312,3 +316,8 @@ class Predicts(Protocol):
             answer: The result of ``answer``.
             confidence: Of each interval that has one of its own.
         """
+
+
+def model_of(algorithm: Algorithm) -> Predicts | None:
+    r"""An algorithm with a model of the function, as such; else ``None``."""
+    return cast(Predicts, algorithm) if algorithm.facts.predicts else None

@@ -264,7 +264,9 @@ class GaussianAlgorithm(Algorithm):
         r"""The facts: of a given model intervals are intersected, or sides stay."""
         policy = self.rule.intervals
         lasts = self.model.is_fixed and (policy.intersects or policy.is_monotone)
-        return AlgorithmFacts(size_is_open=self.size_is_open, remembers_intervals=lasts)
+        return AlgorithmFacts(
+            size_is_open=self.size_is_open, remembers_intervals=lasts, predicts=True
+        )
 
     def check(self) -> None:
         r"""Complain if the parts do not fit each other.
@@ -1279,7 +1281,7 @@ class GaussianAlgorithm(Algorithm):
     # --- audits -----------------------------------------------------------------------
 
     @cached_property
-    def audit_facts(self) -> AuditFacts | None:
+    def audit_facts(self) -> AuditFacts | None:  # type: ignore[override]
         r"""The facts for audits; ``None`` where points of their own are decided."""
         if self.items is not self.pool:
             return None

@@ -57,7 +57,7 @@ class Labels(Algorithm):
     batch_size: int
 
     @property
-    def audit_facts(self) -> AuditFacts:
+    def audit_facts(self) -> AuditFacts:  # type: ignore[override]
         r"""The facts for audits: labels are made to be audited."""
         words = "Gaussian noise of the given standard deviation"
         if not bool((self.noise_var > 0).any()):

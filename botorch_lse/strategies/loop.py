@@ -41,8 +41,8 @@ from botorch_lse.strategies.algorithm import (
     EXCLUDED,
     UNBIASED,
     Algorithm,
-    Predicts,
     Step,
+    model_of,
 )
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.criteria.base import Criterion, Run
@@ -1327,12 +1327,12 @@ class State:
             UnsupportedError: If there is no joint posterior, or no stated level.
         """
         in_interval(alpha, "alpha", 0.0, 1.0)
-        if not isinstance(self.strategy.algorithm, Predicts):
+        if (model := model_of(self.strategy.algorithm)) is None:
             raise UnsupportedError(
                 "Expected a strategy on a Gaussian process, from which joint draws can "
                 "be made, but this one has none."
             )
-        return self.strategy.algorithm.conservative(self.belief, alpha)
+        return model.conservative(self.belief, alpha)
 
     @ordinary
     def predict(
@@ -1359,12 +1359,12 @@ class State:
         points = self.strategy.candidates.points(X)
         if data is not None:
             data = self.strategy._complete(data.of_outputs(self.strategy.outputs))
-        if not isinstance(self.strategy.algorithm, Predicts):
+        if (model := model_of(self.strategy.algorithm)) is None:
             raise UnsupportedError(
                 "Expected a strategy on a Gaussian process, but this one knows "
                 "features of the rows of its pool only, not of other points."
             )
-        return self.strategy.algorithm.predict(self.belief, points, data)
+        return model.predict(self.belief, points, data)
 
     @property
     @ordinary
@@ -1374,8 +1374,8 @@ class State:
         The guarantee of the answer has their sentences as well. Each has a ``kind``,
         the ``rows`` that it is about and its ``text``.
         """
-        algorithm = self.strategy.algorithm
-        return algorithm.remarks(self.belief) if isinstance(algorithm, Predicts) else ()
+        model = model_of(self.strategy.algorithm)
+        return () if model is None else model.remarks(self.belief)
 
     @ordinary
     def calibration(self, output: int = 0) -> Calibration:
@@ -1394,12 +1394,12 @@ class State:
         if output >= self.strategy.n_predicted:
             wanted = f"to be below {self.strategy.n_predicted}, the number of outputs"
             raise ValueError(complaint("output", wanted, f"got {output}"))
-        if not isinstance(self.strategy.algorithm, Predicts):
+        if (model := model_of(self.strategy.algorithm)) is None:
             raise UnsupportedError(
                 "Expected a strategy on a Gaussian process: this one predicts no "
                 "values before they are measured, so there is nothing to compare."
             )
-        return self.strategy.algorithm.calibration(self.belief, output)
+        return model.calibration(self.belief, output)
 
     @property
     def observations(self) -> Observations:

@@ -53,6 +53,7 @@ from botorch_lse.strategies.algorithm import (
     Algorithm,
     Auditable,
     AuditFacts,
+    auditable,
 )
 from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
@@ -272,7 +273,7 @@ class AuditNote:
 class Audit(Criterion):
     r"""The test of an answer by rows drawn at random, before the run ends.
 
-    The algorithm of the run is ``Auditable``.
+    The algorithm of the run has ``audit_facts`` and is ``Auditable``.
 
     Args:
         pool: The rows that can be measured.
@@ -671,7 +672,7 @@ def audits(
             "`audit=(0.05, 0.05)`."
         )
     check_statement(*audit, names=("audit[0]", "audit[1]"))
-    facts = algorithm.audit_facts if isinstance(algorithm, Auditable) else None
+    facts = algorithm.audit_facts
     if facts is None:
         raise ValueError(
             "Expected no `audit` where one measurement of a row does not show whether "
@@ -684,14 +685,12 @@ def audits(
 
 
 def _audited(run: Run) -> Auditable:
-    algorithm = run.algorithm
-    assert isinstance(algorithm, Auditable)  # `audits` has seen to it
-    return algorithm
+    return auditable(run.algorithm)
 
 
 def _facts_of(run: Run) -> AuditFacts:
-    facts = _audited(run).audit_facts
-    assert facts is not None  # likewise
+    facts = run.algorithm.audit_facts
+    assert facts is not None  # `audits` has seen to it
     return facts
 
 

@@ -16,8 +16,8 @@ from botorch_lse.strategies.algorithm import (
     DECIDED,
     EXHAUSTED,
     Algorithm,
-    Predicts,
     Step,
+    model_of,
 )
 from botorch_lse.strategies.forecast import Forecast
 
@@ -201,9 +201,9 @@ class Run:
     def content(self, answer: Classification, confidence: float) -> Content:
         r"""The share above the level, with all that is known of it."""
         if not self.criteria:
-            if not isinstance(self.algorithm, Predicts):
+            if (model := model_of(self.algorithm)) is None:
                 return answer.content(confidence)
-            return self.algorithm.content(self.belief, answer, confidence)
+            return model.content(self.belief, answer, confidence)
         last, note = self.criteria[-1], self.notes[-1]
         return last.content(note, self._inner, answer, confidence)
 

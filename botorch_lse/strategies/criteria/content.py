@@ -24,7 +24,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.functional.scores import u_function
-from botorch_lse.strategies.algorithm import CONTENT, Auditable, Predicts
+from botorch_lse.strategies.algorithm import CONTENT, auditable, model_of
 from botorch_lse.strategies.criteria.base import Criterion, Run
 
 Source = Literal["posterior", "decided", "design"]
@@ -351,8 +351,8 @@ class ContentWatch(Criterion):
         course = replace(note.course, n_rounds=note.course.n_rounds + 1)
         if note.held >= self.rule.times:  # the run has ended
             return replace(note, course=course)
-        algorithm = run.algorithm
-        assert isinstance(algorithm, Predicts)  # `content_watches` has seen to it
+        algorithm = model_of(run.algorithm)
+        assert algorithm is not None  # `content_watches` has seen to it
         if not algorithm.can_estimate(run.belief):
             return ContentNote(Course(n_rounds=course.n_rounds))
         answer = run.answer()
@@ -366,8 +366,8 @@ class ContentWatch(Criterion):
             return ContentNote(course)
         content = run.content(answer, self.rule.confidence)
         level = None
-        if isinstance(algorithm, Auditable) and algorithm.audit_facts is not None:
-            judge = algorithm.audit_judge(run.belief)
+        if run.algorithm.audit_facts is not None:
+            judge = auditable(run.algorithm).audit_judge(run.belief)
             level = judge.level if isinstance(judge, LevelJudge) else None
         look = Look(content, answer, level, course)
         return ContentNote(course, note.held + 1 if self.rule.holds(look) else 0)
@@ -414,7 +414,8 @@ def content_watches(
             "Expected `content_tol` to be a number or a rule such as "
             f"`ContentKnown(0.05)`, but got {kind_of(content_tol)}."
         )
-    if not (isinstance(algorithm, Predicts) and algorithm.has_content):
+    model = model_of(algorithm)
+    if model is None or not model.has_content:
         raise ValueError(
             "Expected no `content_tol` where no share of the pool is asked for: it "
             "needs a Gaussian process, a `goal` with levels, and no `targets`. Leave "

@@ -713,7 +713,7 @@ class LinearAlgorithm(Algorithm):
     # --- audits -----------------------------------------------------------------------
 
     @cached_property
-    def audit_facts(self) -> AuditFacts | None:
+    def audit_facts(self) -> AuditFacts | None:  # type: ignore[override]
         r"""The facts for audits; ``None`` where points of their own are decided."""
         if self.items is not self.pool:
             return None
