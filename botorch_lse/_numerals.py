@@ -44,11 +44,7 @@ def readable(said: str) -> str:
 
 
 def without_sign(text: str) -> str:
-    r"""The number of a limit such as ``<0.5``; any other text as it is.
-
-    Args:
-        text: The text.
-    """
+    r"""The number of a limit such as ``<0.5``; any other text as it is."""
     return text.lstrip("<>=\u2264\u2265 ")
 
 
@@ -82,7 +78,7 @@ def is_doubtful(text: str) -> bool:
 
 
 def both_ways(text: str, mark: str = ".") -> tuple[str, ...]:
-    r"""The spellings of a doubtful number that everybody reads in one way.
+    r"""The clear spellings of a doubtful number, its mark of thousands or of decimals.
 
     Example:
         >>> both_ways("1,000"), both_ways("1.125"), both_ways("65.5")
@@ -90,11 +86,7 @@ def both_ways(text: str, mark: str = ".") -> tuple[str, ...]:
 
     Args:
         text: The number.
-        mark: The decimal mark of the second spelling, which has no three decimals.
-
-    Returns:
-        The number with its mark as one of thousands, and as one of decimals; empty if
-        the text is not doubtful.
+        mark: The decimal mark of the second spelling.
     """
     found = _DOUBTFUL.fullmatch(plain(text))
     if found is None:
@@ -125,9 +117,6 @@ class Typed(float):
         Args:
             name: What the number is, for the message.
             marks: The decimal marks in the tables of the person who typed it.
-
-        Raises:
-            ValueError: If it may be one of decimals or of thousands.
         """
         ways = both_ways(self.text)
         if ways and marks != marks_of(self.text):

@@ -273,12 +273,7 @@ def read(call: argparse.Namespace) -> Run:
 
 
 def _check_numbers(run: Run, call: argparse.Namespace) -> None:
-    r"""Ask about numbers outside the tables that can be read in two ways beside them.
-
-    Raises:
-        ValueError: If a mark stands before three digits, as in 1.000, and is not the
-            decimal mark of the tables.
-    """
+    r"""Ask about numbers outside tables that can be read in two ways beside them."""
     found, faults = run.settings, Faults()
     given = {f"--{name.replace('_', '-')}": x for name, x in vars(call).items()}
     if found.is_stored:

@@ -434,11 +434,7 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
     if known := list(run.measured.known.values()):
         n = len(known)
         them = "its candidate is" if n == 1 else "their candidates are"
-        learns = (
-            "The model does not learn limits, so that others are decided by measured "
-            "values alone. Where the limit may stand for the value, write it without "
-            "its sign."
-        )
+        learns = "To the model they are limits, too."
         if run.settings.audit:
             learns = "With an audit the model learns the limit in place of the value."
         lines.append(
@@ -451,9 +447,9 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
         lines.append(
             f"{_counted(n, 'limit')} beyond the level {level} "
             f"{'says' if n == 1 else 'say'} nothing of the side (first "
-            f"{_text_of(run, untold[0])} in {place_of(run, untold[0], is_taken)}): not "
-            "learnt from, and not asked for again. If a finer method can, measure it "
-            "and write the value in its place."
+            f"{_text_of(run, untold[0])} in {place_of(run, untold[0], is_taken)}). To "
+            "the model they are limits, and they are not asked for again. If a finer "
+            "method can, measure it and write the value in its place."
         )
     return lines
 

@@ -71,7 +71,7 @@ class Entry:
         status: ``"open"``, ``"measured"``, ``"failed"``, ``"n/a"``, or ``"limit"`` for
             a limit that does not tell the side of the level.
         value: What was measured, or the limit of it.
-        side: ``"above"`` or ``"below"`` where a limit tells the side of the level.
+        lies: ``"above"`` or ``"below"``, where the value lies of its limit.
     """
 
     table: Table = field(repr=False)
@@ -81,7 +81,12 @@ class Entry:
     repeat: int
     status: str
     value: float | None = None
-    side: str | None = None
+    lies: str | None = None
+
+    @property
+    def side(self) -> str | None:
+        r"""The side of the level where a limit tells it."""
+        return self.lies if self.status == MEASURED else None
 
     @property
     def name(self) -> tuple[int, int, int]:
@@ -351,20 +356,21 @@ class _Reader:
         text, faults = line.cells[column], Faults()
         is_out = is_open(text, self.found.open)
         status, value, row, repeat = OPEN if is_out else _status(text), None, 0, 0
-        side, limit = None, _LIMIT.fullmatch(text)
+        lies, limit = None, _LIMIT.fullmatch(text)
         with faults.noted():
             if status == MEASURED:
                 number = text if limit is None else limit[2]
                 value = self._value(table, line, column, number)
                 if limit is not None:
-                    side = _side_of(LIMITS[limit[1]], value, self.found.level)
-                    status = UNTOLD if side is None else MEASURED
+                    lies, beyond = LIMITS[limit[1]], value - self.found.level
+                    if (beyond > 0) if lies == "below" else (beyond < 0):
+                        status = UNTOLD
         with faults.noted():
             row = self.candidates.find(line, table)
         with faults.noted():
             repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
         faults.check()
-        return Entry(table, line, row, sheet, repeat, status, value, side)
+        return Entry(table, line, row, sheet, repeat, status, value, lies)
 
     def _value(self, table: Table, line: Line, column: str, number: str) -> float:
         r"""The measured value, or the limit of it.
@@ -426,12 +432,6 @@ def _status(text: str) -> str:
     if word in FAILED:
         return "failed"
     return "n/a" if word in EXCLUDED else MEASURED
-
-
-def _side_of(side: str, limit: float, level: float) -> str | None:
-    r"""The side of a value known by a limit, if the limit tells it."""
-    tells = limit <= level if side == "below" else limit >= level
-    return side if tells else None
 
 
 def _digits(text: str) -> bool:

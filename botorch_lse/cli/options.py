@@ -144,12 +144,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def number(text: str) -> Typed:
-    r"""A number as an option gives it, also with a decimal comma.
-
-    What 1.000 is, is not told by itself: see ``Typed.check``.
-
-    Args:
-        text: The option's text.
+    r"""A number as an option gives it, also with a decimal comma; see ``Typed.check``.
 
     Raises:
         ValueError: If it is none.

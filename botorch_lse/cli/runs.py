@@ -339,8 +339,8 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         strategy: A strategy on its pool.
     """
     # An audit asks for the side of candidates that it drew, which a limit says; one
-    # that may not be measured it would count as wrong. Else no model learns a limit:
-    # values around it would seem to be known, and nearer to the level than they are.
+    # that may not be measured it would count as wrong. Else no fit sees a limit: values
+    # around it would seem to be known, and nearer to the level than they are.
     has_audit = bool(run.settings.audit)
     parts = run.measured.by_sheet(run.places, with_limits=has_audit)
     groups = [run.scale.told(part) for part in parts]
@@ -357,7 +357,24 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
         for i, group in enumerate(groups, 1):
             progress.place = f"sheet {i} of {len(groups)}"
             state = told(strategy, state, group)
-    return state
+    return state if has_audit or not limits else _with_limits(run, strategy, state)
+
+
+def _with_limits(run: Run, strategy: ComposedStrategy, state: State) -> State:
+    r"""The state that also knows the limits of values."""
+    import torch  # not at the top: the files are read without it
+
+    from botorch_lse.strategies.loop import believing  # brings torch, too
+
+    known = {**run.measured.known, **run.measured.untold}
+    entries = [known[row] for row in sorted({*known} & {*run.places})]
+    rows = torch.tensor([run.places[entry.row] for entry in entries])
+    limits = torch.tensor([entry.value for entry in entries], dtype=torch.float64)
+    sign = torch.tensor([1.0 if e.lies == "below" else -1.0 for e in entries]).double()
+    given = rows, run.scale.inward(limits), sign
+    belief = strategy.algorithm.knowing_limits(state.belief, *given)
+    said = "The model knows limits of values approximately (moment matching)."
+    return state if belief is state.belief else believing(state, belief, said)
 
 
 def told(strategy: ComposedStrategy, state: State, group: Observations) -> State:

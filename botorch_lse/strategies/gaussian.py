@@ -26,7 +26,7 @@ from botorch_lse.confidence.calibration import (
     CalibrationWarning,
     growing_noise,
 )
-from botorch_lse.confidence.classify import UNDECIDED
+from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import (
@@ -40,8 +40,9 @@ from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
+from botorch_lse.functional.limits import moment_matched
 from botorch_lse.goals.base import Differences, Goal, Intervals
-from botorch_lse.goals.one_sided import side_of_all
+from botorch_lse.goals.one_sided import CLEAR, side_of_all
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
@@ -908,6 +909,36 @@ class GaussianAlgorithm(Algorithm):
     def observe(self, belief: Belief, new: Observations) -> Belief:
         r"""The belief after the values of one more round, with the same model."""
         return self._after_values(belief, new, 1)
+
+    def knowing_limits(
+        self, belief: Belief, rows: Tensor, limits: Tensor, sign: Tensor
+    ) -> Belief:
+        r"""The belief that also knows limits of single values; no fit sees them.
+
+        Where doubtful values hold decisions back, these stay so. That all values lie on
+        one side of the level ends with a limit by which a row lies clearly beyond it.
+
+        Args:
+            belief: After all values, of one output.
+            rows: ``k`` different rows, in order.
+            limits: ``k`` limits of their values.
+            sign: ``k`` numbers: 1 where the value is below its limit, -1 above.
+        """
+        if not belief.fits.is_informed or belief.is_refuted or belief.slips:
+            return belief
+        posterior, noise = belief.posterior, belief.fits.noise[0][rows]
+        S = posterior.covariance_between(rows, rows)
+        told, y, yvar = moment_matched(posterior.mean[rows], S, noise, limits, sign)
+        found = self._after_values(belief, Observations(rows[told], y, yvar), 0)
+        now = found.posterior
+        mean, error = now.mean[rows], CLEAR * now.sigma[rows]
+        region = self.goal.region([now.mean])
+        if belief.one_sided is not None and region is not None:
+            side = region.at(rows).sides_between([mean - error], [mean + error])
+            other = BELOW if belief.one_sided.side == "above" else ABOVE
+            if not bool((side == other).any()):
+                return belief
+        return replace(found, one_sided=None, held_back=None)
 
     def _after_values(
         self, belief: Belief, new: Observations, n_intervals: int

@@ -1541,3 +1541,16 @@ class SimulatedRun:
     n_used: int
     rounds: int
     stop_reason: str
+
+
+def believing(state: State, belief: Any, words: str) -> State:
+    r"""The state with another belief, and the answer and the end that it leads to.
+
+    Args:
+        state: Where the run stands; its criteria keep their notes.
+        belief: What is believed.
+        words: The sentence that the guarantee adds.
+    """
+    run, said = replace(state.run, belief=belief), (*state.answer.words, words)
+    found = replace(state, run=run, answer=Answer(run, said))
+    return replace(found, stop_reason=state.strategy._stop_reason(found))

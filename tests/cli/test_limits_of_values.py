@@ -35,9 +35,7 @@ def test_a_limit_decides_its_candidate_and_is_not_asked_again(
     said = lab.call(CALL)
     assert "10 measured." in said
     assert "4 values are limits (first <0.5 in results.csv, line 2): their" in said
-    assert (
-        "decided so, and not asked for again. The model does not learn limits" in said
-    )
+    assert "decided so, and not asked for again. To the model they are limits" in said
     found = sides(lab)
     assert [found[x] for x in (0, 4, 10, 18)] == ["below", "below", "above", "below"]
     lines = {int(line["x"]): line for line in lab.read("answer.csv")}
@@ -83,6 +81,7 @@ def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
     said = lab.call(CALL)
     assert "8 measured." in said
     assert "2 limits beyond the level 7 say nothing of the side (first <7.5 in" in said
+    assert "To the model they are limits, and they are not asked for again." in said
     assert "If a finer method can, measure it and write the value in its place." in said
     without = results({}).replace("4,5.9500\n", "").replace("10,9.5500\n", "")
     found = sides(lab)
@@ -103,6 +102,24 @@ def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
     lab.write("results.csv", without)
     lab.call(CALL)
     assert sides(lab) == found
+
+
+def test_limits_reach_the_model_and_end_that_all_values_lie_on_one_side(
+    lab: Lab, closed_figures: None
+) -> None:
+    r"""Of a slope all values below the level are limits: "<6"."""
+    values = "x,y\n" + "".join(f"{x},{x}\n" for x in range(8, 20, 2))
+    lab.write("results.csv", values)
+    assert "20 undecided" in lab.call(CALL.replace("--first 10", "--first 4"))
+    lab.write("results.csv", values + "0,<6\n2,<6\n4,<6\n6,<6\n")
+    said = lab.call("answer --details")
+    assert "4 values are limits (first <6 in results.csv, line 8)" in said
+    assert "The model knows limits of values approximately" in said
+    lines = {int(line["x"]): line for line in lab.read("answer.csv")}
+    shown = {x: line["side"] for x, line in lines.items()}
+    assert [shown[x] for x in (0, 6, 12, 18)] == ["below", "below", "above", "above"]
+    # No value is known at 3, its neighbours are below 6.
+    assert float(lines[3]["mean"]) < 6
 
 
 def test_what_was_not_found_needs_the_limit_of_the_method(lab: Lab) -> None:
@@ -166,7 +183,7 @@ def test_a_limit_and_a_value_on_both_sides_are_asked_about(lab: Lab) -> None:
 
 def test_a_limit_may_stand_for_the_value_where_somebody_says_so(lab: Lab) -> None:
     lab.write("results.csv", results({0: "<0.5", 4: "< 6.9"}))
-    assert "write it without its sign" in lab.call(CALL)
+    lab.call(CALL)
     lab.write("results.csv", results({0: "0.5", 4: "< 6.9"}))
     assert "1 value is a limit (first < 6.9" in lab.call("next")
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
