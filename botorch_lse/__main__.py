@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botorch_lse import __version__
+from botorch_lse._files import seen_to_write
 from botorch_lse._numerals import Typed
 from botorch_lse.cli import main as table
+from botorch_lse.cli.cells import writing
 from botorch_lse.cli.options import answered, at_least, number, options_of, parsed
 
 DESCRIPTION = """\
@@ -91,7 +93,8 @@ def check(options: argparse.Namespace) -> None:
         options: The options. The folder of what is written is made.
 
     Raises:
-        ValueError: If a number has thousands marked, or the pool cannot be read.
+        ValueError: If a number has thousands marked, the pool cannot be read, or a file
+            not written.
         OSError: If the folder cannot be made.
     """
     for name in ("threshold", "noise", "epsilon"):
@@ -106,6 +109,9 @@ def check(options: argparse.Namespace) -> None:
                 f"read: {error}"
             ) from error
     options.out.mkdir(parents=True, exist_ok=True)
+    for name in ("level_set.png", "calibration.png", "level_set.csv"):
+        with writing(options.out / name):
+            seen_to_write(options.out / name)
 
 
 def parser() -> argparse.ArgumentParser:

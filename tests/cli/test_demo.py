@@ -106,12 +106,25 @@ def test_a_pool_that_is_no_table_ends_in_one_line(content, message, tmp_path, ca
     assert len(said.splitlines()) == 1
 
 
-def test_numbers_that_no_strategy_takes_and_a_file_as_folder_end_in_one_line(
-    tmp_path, capsys
-):
+def test_a_file_as_folder_ends_in_one_line(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["--out", str(tmp_path / "file")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["level_set.png", "calibration.png", "level_set.csv"])
+def test_a_file_that_cannot_be_written_is_found_before_the_run(name, tmp_path, capsys):
+    (tmp_path / name).touch(mode=0o444)
+    before = {path.name for path in tmp_path.iterdir()}
+    assert main(["--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{name}: cannot be written (its rights forbid writing). Change its" in (
+        said.err
+    )
+    assert {path.name for path in tmp_path.iterdir()} == before
+    (tmp_path / name).chmod(0o644)
+    check(parse(["--out", str(tmp_path)]))
 
 
 @pytest.mark.parametrize("option", ["--noise", "--batch", "--budget"])
