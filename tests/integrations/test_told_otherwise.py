@@ -268,8 +268,8 @@ def measured(rows: torch.Tensor, noise: random.Random) -> torch.Tensor:
 
 def portions(way: str, n: int) -> Iterator[torch.Tensor]:
     r"""The places of ``n`` values that are told in one call, call by call."""
-    sizes = {"one by one": [1], "in pairs": [2], "in portions": [4, 1, 7, 2]}
-    sizes = sizes.get(way, [n])
+    known = {"one by one": [1], "in pairs": [2], "in portions": [4, 1, 7, 2]}
+    sizes = known.get(way, [n])
     done, number = 0, 0
     while done < n:
         size = sizes[number % len(sizes)]

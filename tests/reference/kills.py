@@ -401,6 +401,9 @@ CLUSTERS = [
 """The engines that are installed; each is begun in a process of its own."""
 
 
+BEFALLS = ("die", "raise", "hang")
+
+
 def break_a_worker(rng: random.Random, turn: int) -> str:
     r"""A worker that dies, raises or hangs once; nothing is measured twice or lost.
 
@@ -408,11 +411,9 @@ def break_a_worker(rng: random.Random, turn: int) -> str:
         rng: The random numbers.
         turn: Which executor, and then what befalls it.
     """
-    # Of as many turns as there are executors each has one, those with clusters first.
-    kinds, befalls = [*CLUSTERS, "processes", *executors()], ["die", "raise", "hang"]
-    kinds = list(dict.fromkeys(kinds))
-    kind = kinds[turn % len(kinds)]
-    what = befalls[(turn + turn // len(kinds)) % len(befalls)]
+    kinds = [*CLUSTERS, *executors()]
+    times, number = divmod(turn, len(kinds))
+    kind, what = kinds[number], BEFALLS[(times + number) % len(BEFALLS)]
     at = rng.randrange(6)
     if what == "die" and kind in ("none", "threads"):
         what = "raise"  # they die with the run, as the kills do

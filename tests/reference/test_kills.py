@@ -19,7 +19,7 @@ fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processe
 
 @fork
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
-@pytest.mark.parametrize("number", [1, 3, 4, 6, 8, 10])
+@pytest.mark.parametrize("number", [1, 3, 4, 6, 8, 11])
 # A damaged file, a table, a full disk, a table, a run of Ax, a file saved meanwhile.
 def test_some_kills_lose_nothing(number: int) -> None:
     found = kills.play(0, number)
@@ -31,6 +31,26 @@ def test_some_kills_lose_nothing(number: int) -> None:
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 def test_many_kills_lose_nothing() -> None:
     assert kills.main(["--first", "1000", "--count", "20", "--minutes", "60"]) == 0
+
+
+def test_each_executor_and_what_befalls_it_has_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = list[tuple[str, str]]()
+
+    def note(kind: str, what: str, at: int) -> None:
+        broken.append((kind, what))
+
+    monkeypatch.setattr(kills, "break_one_of", note)
+    monkeypatch.setattr(kills, "in_a_new_process", lambda call, *given: call(*given))
+    kinds = {*kills.CLUSTERS, *kills.executors()}
+    for number in range(0, kills.EVERY * len(kinds), kills.EVERY):
+        assert kills.play(0, number).startswith("worker of ")
+    assert {kind for kind, _ in broken} == kinds
+    for number in range(0, 3 * kills.EVERY * len(kinds), kills.EVERY):
+        kills.play(0, number)
+    clusters = {(kind, what) for kind in kills.CLUSTERS for what in kills.BEFALLS}
+    assert clusters <= {*broken}
 
 
 @fork
