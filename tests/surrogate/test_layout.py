@@ -11,6 +11,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import History, Observations, Pool
 from botorch_lse.functional.class_removal import class_removal
+from botorch_lse.papers.kone2025 import Diameter
 from botorch_lse.plotting import level_set_frame
 from botorch_lse.strategies import (
     Above,
@@ -254,6 +255,26 @@ def test_the_row_and_output_are_the_best_per_cost_by_definition(model) -> None:
     assert best[chosen] == pytest.approx(max(best), rel=1e-6)
 
 
+def test_of_a_row_of_one_output_the_side_of_the_rectangle_counts() -> None:
+    strategy = strategy_of(rule=Diameter(), batch_size=1, beta=9.0)
+    state = strategy.init(0)
+    for _ in range(5):
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(value_of(batch.order, state.round)))
+    belief = state.belief
+    sides = [
+        (regions.upper - regions.lower) / posterior.scale
+        for regions, posterior in zip(
+            belief.all_regions, belief.fits.posteriors, strict=True
+        )
+    ]
+    open_ = belief.sides.candidates.repeat(M)
+    (row,) = strategy.ask(state).order.tolist()
+    found = torch.cat(sides).masked_fill(~open_, 0.0)
+    assert bool(open_[row])
+    assert float(found[row]) == pytest.approx(float(found.max()), rel=1e-6)
+
+
 # --- runs -----------------------------------------------------------------------------
 
 
@@ -297,6 +318,8 @@ def test_a_region_is_found_by_single_measurements(name) -> None:
         Ambiguity(),
         Width(),
         Variance(),
+        UFunction(),
+        Diameter(),
         Random(),
         MisclassificationProbability(),
         OptimalDesign(),

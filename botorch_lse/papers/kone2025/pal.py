@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -117,7 +117,10 @@ class Diameter(ScoreRule):
     only_candidates = True
 
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""Diameters of the rectangles, with the intervals that planned rows leave."""
+        r"""Diameters of the rectangles, with the intervals that planned rows leave.
+
+        Where a measurement gives one output, its side alone.
+        """
         sides = []
         for posterior, regions in zip(
             context.posteriors, context.belief.all_regions, strict=True
@@ -125,7 +128,9 @@ class Diameter(ScoreRule):
             expected = posterior.mean, posterior.sigma, context.beta
             left = regions.intersect(*expected)
             sides.append((left.upper - left.lower).clamp_min(0.0) / posterior.scale)
-        return torch.stack(sides, dim=-1).norm(dim=-1)
+        return context.fits.layout.merged(
+            sides, partial(torch.linalg.vector_norm, dim=0)
+        )
 
 
 @dataclass(frozen=True, eq=False)
