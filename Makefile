@@ -89,9 +89,9 @@ gpu: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) tests/devices
 	$(BIN)/python -m botorch_lse.benchmark speed rows --device cuda
 
-## What a call takes on tables of two sizes; fails where time grows more than is claimed.
+## What everything exported takes on two sizes of pool; fails where time grows more than is claimed.
 growth: $(VENV)/.test
-	$(BIN)/python -m botorch_lse.benchmark speed calls --quick
+	$(BIN)/python -m botorch_lse.benchmark speed growth --quick
 
 ## The lines of the package that the default test run passes through.
 coverage: $(VENV)/.test

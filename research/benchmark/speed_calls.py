@@ -24,7 +24,9 @@ WORDS = (0, 4)
 """Columns of words beside three of numbers."""
 LEVELS = ("red", "green", "blue", "grey")
 N_RESULTS, LEVEL, NOISE = 60, 0.3, 0.1
-CALL = f"next candidates.csv --above {LEVEL} --column y --noise-std {NOISE}"
+CALL = f"next candidates.csv --above {LEVEL} --column y --noise-std {NOISE} --first 20"
+"""Fewer first measurements than results: before them nothing is fitted, and with words
+the default is more than there are results."""
 CALLS = (CALL, "answer")
 """One after the other, in the same folder."""
 MEMORY = 4 * 2**30

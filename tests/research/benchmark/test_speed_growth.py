@@ -65,12 +65,14 @@ ENOUGH, TOO_MANY = "Expected items whose pairs fit `memory_budget`", "not enough
         (Taken(90.0, 0), 1),  # the square, and in proportion is claimed
         (Taken(math.nan, 0, ENOUGH, refused=True), 0),
         (Taken(math.nan, 0, TOO_MANY), 1),
+        (Taken(15.0, 0, ended=True), 0),  # so much is no more than is claimed
+        (Taken(60.0, 0, ended=True), 1),
     ],
 )
 def test_growth_beyond_the_claim_and_raw_errors_fail(
     monkeypatch, capsys, last, status
 ) -> None:
-    def made_up(name: str, n: int) -> Taken:
+    def made_up(name: str, n: int, longest: int) -> Taken:
         return last if n == QUICK_SIZES[-1] else Taken(10.0, 0)
 
     monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(made_up)})
@@ -80,9 +82,28 @@ def test_growth_beyond_the_claim_and_raw_errors_fail(
     assert ("one: " in capsys.readouterr().out) == bool(status)
 
 
+def test_what_takes_too_long_at_once_fails(monkeypatch, capsys) -> None:
+    ended = Taken(15.0, 0, ended=True)
+    monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(len)})
+    monkeypatch.setattr(speed_growth, "alone", lambda *of: ended)
+    monkeypatch.setattr(speed_growth, "calls_on", lambda *of: [(1.0, 0)] * 3)
+    assert main(["speed", "growth", "--quick"]) == 1
+    assert "smallest size takes more than 15.00 s" in capsys.readouterr().out
+
+
+def test_a_size_that_seems_to_grow_is_measured_again(monkeypatch) -> None:
+    # The second time nothing else runs on the processor.
+    times = iter([10.0, 90.0, 10.0, 30.0])
+    monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(len)})
+    monkeypatch.setattr(speed_growth, "alone", lambda *of: Taken(next(times), 0))
+    monkeypatch.setattr(speed_growth, "calls_on", lambda *of: [(1.0, 0)] * 3)
+    assert main(["speed", "growth", "--quick"]) == 0
+
+
 @pytest.mark.slow
 def test_each_work_has_a_process_of_its_own() -> None:
     one = speed_growth.alone("LSEStrategy", 130)
     assert not one.said
     assert one.seconds > 0
     assert "nothing" in speed_growth.alone("nothing", 130).said
+    assert speed_growth.alone("MILKPACStrategy", 3_000, longest=1).ended
