@@ -13,7 +13,7 @@ from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import Above, GaussianProcess, State, Strategy
 from botorch_lse.strategies.loop import believing
 from botorch_lse.surrogate.remarks import Slip
-from tests.functional.test_limits import integrated
+from tests.functional.test_moment_matching import integrated
 from tests.strategies.runs import GP
 
 NOISE, VALUE = 0.3, 0.5
