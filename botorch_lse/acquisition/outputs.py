@@ -94,23 +94,35 @@ def per_output(values: object, name: str, m: int) -> list:  # type: ignore[type-
 # --- regions --------------------------------------------------------------------------
 
 
-def region_of(threshold: Any, goal: Any) -> ValueRegion | None:
+def region_of(threshold: Any, goal: Any, epsilon: float = 0.0) -> ValueRegion | None:
     r"""The region of values of a ``goal``; ``None`` where a ``threshold`` is given.
 
     Args:
         threshold: A level, or ``None``.
         goal: A region with stated levels, such as ``Above(0.55) & Below(0.75,
             output=1)``, or ``None``.
+        epsilon: The accuracy beside a threshold; a goal has its own.
 
     Raises:
-        ValueError: If both or none are given, or the goal is no such region.
+        ValueError: If both or none are given, the goal is no such region, or there is
+            an accuracy beside it.
     """
+    if hasattr(threshold, "leaves"):
+        remedy = f"Write `goal={threshold}`."
+        raise ValueError(
+            complaint("threshold", "to be a level", "got a region", remedy)
+        )
     if (threshold is None) == (goal is None):
         came = "got neither" if goal is None else "got both"
         wanted = "or `goal` to be given, exactly one of them"
         raise ValueError(complaint("threshold", wanted, came))
     if goal is None:
         return None
+    if epsilon:
+        wanted, remedy = "not beside a `goal`", "Write `Above(0.55, epsilon=0.1)`."
+        raise ValueError(complaint("epsilon", wanted, f"got {epsilon}", remedy))
+    if not isinstance(goal, type) and hasattr(goal, "leaves"):
+        goal.check(max(len(leaf.levels) for leaf in goal.leaves))
     region = getattr(goal, "values", None)
     if not isinstance(region, ValueRegion):
         wanted = "to be a region with stated levels"
@@ -137,7 +149,7 @@ def outputs_of(
         UnsupportedError: If the model has too few outputs, or they are correlated.
     """
     m = region.n_outputs
-    if m == 1:
+    if m == 1 and (transform is not None or model.num_outputs == 1):
         check_outputs(model, transform)
         return [(model, transform)]
     if transform is not None:

@@ -167,7 +167,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.register_buffer("counted", None)
         self.rows = torch.arange(len(self.targets), device=self.targets.device)
         if threshold is not None or goal is not None:
-            region = region_of(threshold, goal)
+            region = region_of(threshold, goal, epsilon)
             if region is None:
                 level = float(level_buffer(threshold, "threshold"))  # type: ignore[arg-type]
                 region = ValueRegion.above(level, accuracy(epsilon))
@@ -879,7 +879,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
                 the outputs of ``goal``, correlated ones or an ensemble.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
-        region, cost = region_of(threshold, goal), check_cost(cost)
+        region, cost = region_of(threshold, goal, epsilon), check_cost(cost)
         if region is not None:
             outputs = outputs_of(model, region, posterior_transform)
             if (one := region.only_comparison) is None:

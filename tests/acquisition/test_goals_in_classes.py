@@ -299,4 +299,20 @@ def test_what_is_no_region_is_refused_by_name() -> None:
         qTruVaR(output(0), TARGETS, goal=GOAL)
     with pytest.raises(UnsupportedError, match="without an ensemble for a `goal`"):
         qTargetedIMSE(ensemble(), TARGETS, goal=Between(0.1, 0.2))
+    with pytest.raises(ValueError, match=r"`threshold` to be a level.*`goal=Above"):
+        qExpectedMisclassification(model, TARGETS, Above(0.5))
+    for cls in (qTruVaR, qGlobalMI):
+        with pytest.raises(ValueError, match="`epsilon` not beside a `goal`"):
+            cls(output(0), TARGETS, goal=Above(0.5), epsilon=0.1)
+    named = Above(0.5, output="a") & Below(0.1, output=1)
+    with pytest.raises(ValueError, match="a name in all parts of a region"):
+        Straddle(model, goal=named)
+    with pytest.raises(ValueError, match="same wherever output 0 occurs"):
+        Straddle(model, goal=Above(0.5, 0.1) & Below(0.7))
     Straddle(ModelListGP(output(0), output(1), output(1)), goal=GOAL)  # one more
+
+
+def test_a_goal_of_one_output_takes_the_first_of_several() -> None:
+    X = BATCH[:, :1]
+    found = Straddle(both(), goal=Between(0.2, 0.8))(X)
+    torch.testing.assert_close(found, Straddle(output(0), goal=Between(0.2, 0.8))(X))
