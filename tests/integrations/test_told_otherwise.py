@@ -314,7 +314,12 @@ def a_run(name: str, batch_size: int, has_unasked: bool) -> State:
 
 @covering(
     "name, way, order, batch_size, has_unasked",
-    [case.__name__ for case in PLAYED if not case.options.get("audit")],
+    [
+        case.__name__
+        for case in PLAYED
+        # Widths of batches to the letter rest on how the batches were planned.
+        if not (case.options.get("audit") or "Literal" in case.__name__)
+    ],
     WAYS,
     ["as it came", "mixed"],
     [3, 1],
@@ -324,16 +329,19 @@ def test_no_portion_or_order_gives_a_narrower_answer(
     name: str, way: str, order: str, batch_size: int, has_unasked: bool
 ) -> None:
     strategy = with_theorem(name, batch_size)
-    # The width of batches to the letter knows no old values (they are for comparison).
-    is_literal = "Literal" in name
-    if way.endswith("history") and (is_literal or not strategy.takes_history):
+    if way.endswith("history") and not strategy.takes_history:
         pytest.skip("it has no history")
     run = a_run(name, batch_size, has_unasked)
     data = Observations(run.observations.indices, run.observations.y)
     if order == "mixed":
         places = random.Random(2).sample(range(len(data)), len(data))
         data = data.select(torch.tensor(places))
-    own, answer = run.classification, told(strategy, data, way).classification
+    state = told(strategy, data, way)
+    own, answer = run.classification, state.classification
+    if len(state.waiting):  # they are told, but not in the answer yet
+        width, least = answer.upper - answer.lower, own.upper - own.lower
+        assert bool((width >= least - 1e-9).all())
+        return
     assert bool((answer.upper >= own.upper - 1e-9).all())
     assert bool((answer.lower <= own.lower + 1e-9).all())
     assert not bool((own.undecided & ~answer.undecided).any())
