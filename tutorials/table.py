@@ -104,9 +104,9 @@ show("sheet.csv", 20)
 # A mark is taken back where it stands by then, in `results.csv`: empty the cell, and
 # the next sheet asks for it again; or write the value in its place. `NA`, which R and
 # pandas write where nothing stands, counts as empty. A limit, `<0.5` or `> 90`, decides
-# its line where it lies on one side of the level; otherwise it is kept, and says
-# nothing until a finer method gives the value. The model does not learn it: a limit
-# in place of a value would make it sure of what nobody measured.
+# its line where it lies on one side of the level; otherwise the side stays open until
+# a finer method gives the value. To the model it is a limit: in place of a value it
+# would make the model sure of what nobody measured.
 
 # %%
 bench = random.Random(0)
