@@ -464,6 +464,22 @@ class GPPrior:
     def _stationary(self) -> Stationary | None:
         return Stationary.of(self.covar_module)
 
+    def pool_features(self, X: Tensor) -> Tensor:
+        r"""Features of the rows of a pool, ``N x d``.
+
+        Raises:
+            BotorchTensorDimensionError: If the process is for other columns.
+        """
+        try:
+            # Variances alone would take one column for as many as there should be.
+            covariances(self.covar_module, *2 * (self.features(X[:1]),))
+        except RuntimeError as error:
+            raise BotorchTensorDimensionError(
+                f"Expected `model` to be for the {X.shape[-1]} columns of the pool,"
+                f" but it cannot take them: {error}"
+            ) from error
+        return self.features(X)
+
     def variance(self, F: Tensor) -> Tensor:
         r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
         if self._stationary is not None:  # which makes the diagonal alone
@@ -1046,14 +1062,7 @@ class PoolPosterior:
             BotorchTensorDimensionError: If the prior is for other columns.
         """
         with torch.no_grad():
-            try:
-                prior.variance(prior.features(X[:1]))
-            except RuntimeError as error:
-                raise BotorchTensorDimensionError(
-                    f"Expected `model` to be for the {X.shape[-1]} columns of the pool,"
-                    f" but it cannot take them: {error}"
-                ) from error
-            F = prior.features(X)
+            F = prior.pool_features(X)
             mean, variance = prior.mean(F), prior.variance(F)
             N = F.shape[-2]
             # Half of the budget: the other half is for the path rows.

@@ -252,10 +252,14 @@ class LearntKernel:
 
         Args:
             X: ``N x d`` rows; the largest of their variances is made 1.
+
+        Raises:
+            BotorchTensorDimensionError: If the kernel is for other columns.
+            ValueError: If no row has a positive variance.
         """
         prior = GPPrior.from_kernel(self._copy())
         with torch.no_grad():
-            largest = prior.variance(prior.features(X)).amax()
+            largest = prior.variance(prior.pool_features(X)).amax()
         if not float(largest) > 0:
             wanted = "to have a positive variance on some row of the pool"
             raise ValueError(complaint("kernel", wanted, f"the largest is {largest:g}"))

@@ -220,6 +220,15 @@ def test_what_is_no_kernel_is_refused():
         LearntKernel(RBFKernel(batch_shape=torch.Size([2])))
 
 
+@pytest.mark.parametrize("is_learnt", [False, True])
+def test_a_kernel_for_other_columns_is_refused_before_the_first_row(is_learnt):
+    kernel = ScaleKernel(RBFKernel(ard_num_dims=3)).double()
+    model = LearntKernel(kernel) if is_learnt else kernel
+    strategy = StraddleStrategy(Pool(X), 0.3, model=model, noise_std=0.1)
+    with pytest.raises(BotorchTensorDimensionError, match="1 columns of the pool"):
+        strategy.init()
+
+
 def test_fingerprints_may_be_some_of_the_columns():
     r"""The others have a kernel of their own."""
     A, extra = bits(20, 12), torch.rand(20, 1, dtype=torch.float64)
