@@ -438,8 +438,6 @@ class History:
     r"""Measurements at any points, made before a run or beside it.
 
     A model needs the points and the values alone: they need not be rows of the pool.
-    Values at rows of the pool may come from a run on it: each counts as a look at the
-    intervals, as if it were told without a label.
 
     Example:
         >>> history = History([[0.2, 1.5], [0.7, 1.1]], [3.1, 2.4])

@@ -71,9 +71,6 @@ class AlgorithmFacts:
             Some widths hold only for rounds whose rows were fixed before any of their
             values was seen.
         size_is_open: Whether ``ask`` may say how many measurements a batch has.
-        remembers_intervals: Whether intervals of earlier rounds decide beside the last
-            one. If so, the answer depends on when they were computed, and not on the
-            data alone.
         predicts: Whether there is a model of the function, so that the algorithm is
             ``Predicts``.
     """
@@ -81,7 +78,6 @@ class AlgorithmFacts:
     needs_its_rows: bool = False
     needs_plans: bool = False
     size_is_open: bool = False
-    remembers_intervals: bool = False
     predicts: bool = False
 
 

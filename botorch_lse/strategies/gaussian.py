@@ -262,12 +262,8 @@ class GaussianAlgorithm(Algorithm):
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
-        r"""The facts: of a given model intervals are intersected, or sides stay."""
-        policy = self.rule.intervals
-        lasts = self.model.is_fixed and (policy.intersects or policy.is_monotone)
-        return AlgorithmFacts(
-            size_is_open=self.size_is_open, remembers_intervals=lasts, predicts=True
-        )
+        r"""The facts: any rows teach, and there is a model."""
+        return AlgorithmFacts(size_is_open=self.size_is_open, predicts=True)
 
     def check(self) -> None:
         r"""Complain if the parts do not fit each other.
@@ -502,8 +498,7 @@ class GaussianAlgorithm(Algorithm):
 
         Only a theorem's width decides anything here.
         """
-        n = 1 + fits.more_looks
-        beta = self.width_of(n, fits.posteriors[0])
+        beta = self.width_of(1, fits.posteriors[0])
         regions = tuple(
             Regions.of_interval(*self._moments(posterior), beta, self.items)
             for posterior in fits.posteriors
@@ -515,6 +510,7 @@ class GaussianAlgorithm(Algorithm):
             sides = self.goal.update(sides, seen)
             sides = self.goal.reopened(sides, torch.ones_like(sides.candidates))
         memory = self.rule.start(fits.posteriors[0], beta)
+        n = 1 + fits.more_looks
         return Belief(fits, regions, sides, n, memory=memory)
 
     def _uninformed_belief(
@@ -542,10 +538,6 @@ class GaussianAlgorithm(Algorithm):
         new, history, seed = step.new, step.history, step.seed
         if step.looks > 1:  # somebody may have seen as many intervals
             belief = self._with_looks(belief, step.looks - 1)
-        if self.model.n_old_at_rows and len(history) == len(new):
-            # The run that old values at rows came from may never have computed the
-            # interval after just these: it shall not decide beside later ones.
-            belief = self._forgotten(belief)
         fits = self.model.count_round(belief.fits, new)
         believed = _without(history, belief.slips)  # a slip says nothing of the noise
         refuted = self.model.refuted(believed)
@@ -590,12 +582,6 @@ class GaussianAlgorithm(Algorithm):
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
-
-    def _forgotten(self, belief: Belief) -> Belief:
-        r"""The belief without intervals and sides."""
-        unknown = [Regions.unknown(r.mean, self.items) for r in belief.all_regions]
-        sides = self.goal.start(len(self.items))
-        return replace(belief, all_regions=tuple(unknown), sides=sides)
 
     def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
         def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:

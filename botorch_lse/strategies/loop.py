@@ -58,6 +58,10 @@ MOST_AT_ONCE = 2048
 before it, so that the time grows with the square: half a minute in a pool of a thousand
 rows, and an hour for ten times as many."""
 
+MOST_COMPARED = 256
+"""Unlabelled values up to which a call that gives the size of a batch is compared with
+the batch: planning it again takes half a second in a pool of a thousand."""
+
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
 class Strategy(ABC):
@@ -66,11 +70,10 @@ class Strategy(ABC):
     Measurements come in rounds. ``ask`` plans a whole round from the complete rounds
     before it; ``tell`` may bring its results in pieces and in any order, and the round
     is evaluated once it is complete. Measurements nobody asked for form rounds of their
-    own, or count to the round whose label they have. A round is one look at the
-    intervals, whose width may grow with each. What comes without a label is a round
-    where it is just what was asked for. Else nobody knows how often it was looked at:
-    each value counts as a look, and where earlier intervals decide too, in runs of a
-    given model, only the one after the last value does. ``Batch.observe`` gives labels.
+    own. Told together with a complete batch they count to that round, unless they are
+    as many as another batch. A round is one look at the intervals, whose width may grow
+    with each; what is told in one call of several rounds, without their labels, counts
+    as a look for each value.
 
     A subclass is a frozen dataclass whose fields are its constructor's arguments, so a
     strategy can be stored by them. Its ``algorithm``, made of them, says what is
@@ -307,10 +310,10 @@ class Strategy(ABC):
             complete = self._complete(observations.of_outputs(self.outputs))
             missing = None if state.plan is None else self._unfilled(state)
             check_new(state, complete, missing)
-            labelled = complete.at_round(state.round)
-            state.observations.append(labelled)  # or it raises
-            if self.algorithm.facts.needs_its_rows and complete.round is None:
-                complete = labelled  # what was not asked for teaches nothing
+            state.observations.append(complete.at_round(state.round))  # or it raises
+            n = self._n_looks(state, complete)
+            if n > 1:
+                complete = complete.at_round(state.round + n)
             for group in by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
@@ -449,7 +452,8 @@ class Strategy(ABC):
         if self.algorithm.facts.size_is_open and told < len(observations):
             state, told = start, 0  # calls of other sizes may have asked for the first
         rest = observations.select(places[told:])
-        return self.tell(state, of_unknown_rounds(state, rest))
+        label = state.round + looks_of_all(state, rest)
+        return self.tell(state, rest.at_round(label))
 
     def _check_size(self, size: Any) -> None:
         whole_number(size, "size", 1)
@@ -479,112 +483,51 @@ class Strategy(ABC):
         left = self.algorithm.repeats_left(state.belief, told, pending, left)
         return PlanRequest(size, left, pending, state.seed, state.round)
 
+    def _n_looks(self, state: State, told: Observations) -> int:
+        r"""The number of looks at the intervals that unlabelled values count as.
+
+        The values are told in one call, though no batch may have asked for them
+        together.
+        """
+        n = looks_of_all(state, told)
+        if told.round is not None or n < 2 or state.is_done or state.plan is not None:
+            return 1
+        n = looks_in_one_call(n, self._request(state, told.indices[:0]).size)
+        is_open = self.algorithm.facts.size_is_open
+        if n > 1 and is_open and told.n_measured <= MOST_COMPARED:
+            asked = self._rows_of_size(state, told.n_measured)
+            if torch.equal(asked.sort().values, told.measured.sort().values):
+                return 1
+        return n
+
     def _is_round(self, state: State, group: Observations) -> bool:
         if self.algorithm.facts.needs_its_rows:
             return remove(self.planned(state), group.indices).numel() == 0
-        if group.round is not None and is_unsure(group, state.round):
+        if looks(group, state.round) > 1:
             return True
         return group.n_measured >= self._request(state, group.indices[:0]).size
 
     def _tell_round(self, state: State, group: Observations) -> State:
         if state.plan is None:
-            if not is_unsure(group, state.round):
-                state = at_boundary(state)
             if state.is_done or self._is_round(state, group):
-                return self._close_group(state, group)
-            if state.is_mixed and not self._is_sure(state):
-                # Waiting for the rest would leave the answer to part of the data.
-                return self._close_unsure(state, group, is_asked=False)
+                return self._close(state, group)
             # A value of a row that this round excludes waits for its end: a replay
             # would take it for one that came before the exclusion, and had a place.
             late = torch.isin(group.indices, state.excluded_in(state.round))
             if not bool(late.any()) and not self._has_asked(state, group):
-                return self._close_group(state, group)
+                return self._close(state, group)
             state = replace(state, plan=self.planned(state))
         wanted = self._unfilled(state)
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
-        start, is_mixed = state.start, state.is_mixed
-        if is_unsure(group, state.round) and self.algorithm.facts.remembers_intervals:
-            if start is None and bool(asked.any()):
-                start = at_boundary(state)
-            is_mixed |= start is not None and len(rest) > 0
+        n = looks(rest, state.next_label)
+        if group.round is None:
+            n = looks_in_one_call(len(rest), len(self.planned(state)))
         deferred = state.deferred
         if len(rest):
-            n = looks(rest, state.next_label)
-            # A single value of unknown rounds has no label that says so.
-            is_bare = rest.round is None or (n == 1 and is_unsure(group, state.round))
-            rest = replace(rest, round=None) if is_bare else rest.at_round(n)
-            deferred = (*deferred, rest)
-        state = replace(state, told=told, deferred=deferred)
-        return self._close_if_full(replace(state, start=start, is_mixed=is_mixed))
-
-    def _close_group(self, state: State, group: Observations) -> State:
-        r"""The state after a group that came while no round was open."""
-        if not is_unsure(group, state.round):
-            return self._close(state, group)
-        is_asked = False
-        if group.round is None and not state.is_done:
-            size = self._request(state, group.indices[:0]).size
-            is_asked = group.n_measured == size and torch.equal(
-                group.measured.sort().values, self.planned(state)
-            )
-        return self._close_unsure(state, group, is_asked)
-
-    def _close_unsure(self, state: State, group: Observations, is_asked: bool) -> State:
-        r"""The state after values without a label, or of unknown rounds.
-
-        As long as each round is just what was asked for, they are rounds. Where earlier
-        intervals decide too, others would decide if the same values came in another
-        order or in other portions. So with the first value that was not asked for all
-        of them are told again together, up to the last that are known to be a round.
-
-        Args:
-            state: Where the run stands.
-            group: The values.
-            is_asked: Whether they are the round that was asked for.
-        """
-        algorithm, start, is_mixed = self.algorithm, state.start, state.is_mixed
-        is_sure = not algorithm.facts.remembers_intervals or self._is_sure(state)
-        if is_sure or start is None:
-            start, is_mixed = at_boundary(state), False
-        if is_asked and not is_mixed:
-            closed = self._close(state, group.at_round(state.round))
-        else:
-            is_mixed, n = True, len(group)
-            if group.round is not None:
-                n = looks(group, state.round)
-            if len(state.history) > len(start.history):
-                places = torch.arange(len(start.history), len(state.history))
-                since = state.history.select(places)
-                group = since.append(group.at_round(state.round))
-                n = len(group)
-            label = start.round + (n if n > 1 else 0)
-            closed = self._close(start, group.at_round(label))
-        if not algorithm.facts.remembers_intervals or (is_sure and not is_mixed):
-            return closed
-        return replace(closed, start=start, is_mixed=is_mixed)
-
-    def _is_sure(self, state: State) -> bool:
-        r"""Whether a round that was asked for is one, whatever came before.
-
-        What failed or was excluded belongs to its round, rows of an audit were drawn
-        for it, and a burn-in goes on in stages.
-        """
-        start, none = state.start, torch.empty(0, dtype=torch.long)
-        if state.is_done or state.abandoned_in(state.round).numel():
-            return True
-        if start is not None:
-            events = start.excluded, start.abandoned
-            if events != (state.excluded, state.abandoned):
-                return True
-        run = self._run(state)
-        if not run.algorithm.takes_any_rows(run.belief):
-            return True
-        return run.draws_at_random and (
-            run.rows(self._request(state, none)) is not None
-        )
+            deferred = (*deferred, rest.at_round(n))
+        return self._close_if_full(replace(state, told=told, deferred=deferred))
 
     def _has_asked(self, state: State, group: Observations) -> bool:
         r"""Whether a group has a result of a row that the open round asks for."""
@@ -647,21 +590,16 @@ class Strategy(ABC):
         if self.missing(state).numel():
             return state
         waiting = state.deferred
-        state = replace(state, deferred=())
-        if state.start is None:
-            state = self._close(state, state.told)
-        else:
-            state = self._close_unsure(state, state.told, is_asked=True)
+        state = self._close(replace(state, deferred=()), state.told)
         for group in waiting:
             state = self._tell_deferred(state, group)
         return state
 
     def _tell_deferred(self, state: State, group: Observations) -> State:
-        if group.round is not None:
-            group = group.at_round(state.round + int(group.round[0]))
-        elif len(group) > 1 and state.plan is None:
-            return self._close_unsure(state, group, is_asked=False)
-        return self._tell_round(state, group)
+        assert group.round is not None  # how many looks it is
+        return self._tell_round(
+            state, group.at_round(state.round + int(group.round[0]))
+        )
 
     def _close(self, state: State, group: Observations) -> State:
         n_looks = looks(group, state.round)
@@ -954,27 +892,24 @@ def looks(group: Observations, last: int) -> int:
     return max(1, min(int(group.round[0]) - last, len(group)))
 
 
-def is_unsure(group: Observations, last: int) -> bool:
-    r"""Whether measurements have no label, or one of values of unknown rounds.
-
-    Args:
-        group: Measurements with one label, or none.
-        last: The round that is open.
-    """
-    return group.round is None or looks(group, last) > 1
-
-
-def at_boundary(state: State) -> State:
-    r"""The state before anything of its open round was told."""
-    if state.plan is not None:
-        state = replace(state, plan=None, told=Observations.empty(), deferred=())
-    return state if state.start is None else replace(state, start=None, is_mixed=False)
-
-
 def _label(round: int, group: Observations) -> int:
     r"""The label that a waiting group gets if it is told at a round: see ``looks``."""
-    n = len(group) if group.round is None else int(group.round[0])
+    assert group.round is not None  # how many looks it is
+    n = int(group.round[0])
     return round + (n if n > 1 else 0)
+
+
+def looks_in_one_call(n: int, size: int) -> int:
+    r"""The number of looks that unlabelled values told in one call count as.
+
+    Beside a whole batch a part of another one is no look; where there are two batches
+    and more, those of the run they came from may have been of any size.
+
+    Args:
+        n: How many values there are.
+        size: How many a batch has.
+    """
+    return 1 if n < 2 * size else n - size + 1
 
 
 def looks_of_all(state: State, told: Observations) -> int:
@@ -989,20 +924,6 @@ def looks_of_all(state: State, told: Observations) -> int:
     """
     is_needed = not state.strategy.algorithm.facts.needs_its_rows
     return max(1, len(told)) if is_needed else 1
-
-
-def of_unknown_rounds(state: State, told: Observations) -> Observations:
-    r"""Measurements of unknown rounds, with the label that says so.
-
-    Args:
-        state: Where the run stands.
-        told: The measurements; a single one has no label.
-    """
-    n = looks_of_all(state, told)
-    if n == 1 and not state.strategy.algorithm.facts.needs_its_rows:
-        return replace(told, round=None)
-    last = state.round if state.plan is None else state.next_label
-    return told.at_round(last + n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1033,7 +954,7 @@ class Unasked:
         start, group = state, new
         if known is not None and known.state is state:
             start, group = known.start, known.group.append(new)
-        told = of_unknown_rounds(start, group)
+        told = group.at_round(start.round + looks_of_all(start, group))
         return cls(start.strategy.tell(start, told), start, group)
 
 
@@ -1206,8 +1127,8 @@ class State:
         plan: The rows of the open round, if some of them are measured already.
         told: The observations of the open round so far.
         deferred: Observations that were not asked for and came while a round is open,
-            labelled by the number of looks that they count as, where it is known. Once
-            it is complete each is a round of its own, unless the next plan asks for it.
+            labelled by the number of looks that they count as. Once it is complete each
+            is a round of its own, unless the next plan asks for it.
         abandoned: For each round, rows that were used up without a result.
         excluded: Rows that cannot be measured, with the round in which that was said,
             in the order in which it was.
@@ -1216,10 +1137,6 @@ class State:
             else refuses it.
         stored_plan: The rows of the round as a stored experiment has them; then they
             are not planned again.
-        start: The state before values that came without a label, where earlier
-            intervals decide beside the last one. Those that came since may be told
-            again together; see ``is_mixed``.
-        is_mixed: Whether some of these values were not asked for.
     """
 
     seed: int
@@ -1235,8 +1152,6 @@ class State:
     excluded: tuple[tuple[int, tuple[int, ...]], ...] = ()
     strategy: Strategy = field(kw_only=True, repr=False)
     stored_plan: Tensor | None = field(default=None, kw_only=True, repr=False)
-    start: State | None = field(default=None, kw_only=True, repr=False)
-    is_mixed: bool = field(default=False, kw_only=True, repr=False)
 
     @property
     def belief(self) -> Any:

@@ -195,23 +195,7 @@ class GaussianProcesses:
     # --- before data ------------------------------------------------------------------
 
     def start(self) -> Fits:
-        r"""The posteriors before any measurement: given, or those for initial rows.
-
-        Old values at rows may come from a run on this pool. Nobody knows how often it
-        had looked at them, so each counts as a look at the intervals.
-        """
-        return replace(self._start(), more_looks=self.n_old_at_rows)
-
-    @cached_property
-    def n_old_at_rows(self) -> int:
-        r"""The number of history's values at points that rows of the pool have."""
-        before, n = self.outputs[0].history, len(self.candidates)
-        if before is None:
-            return 0
-        points = points_of(torch.cat((self.candidates.X, before.X)))
-        return int(torch.isin(points[n:], points[:n]).sum())
-
-    def _start(self) -> Fits:
+        r"""The posteriors before any measurement: given, or those for initial rows."""
         if self.burn_in is not None:
             fits = self.unfitted_start()
             if self.is_fixed:

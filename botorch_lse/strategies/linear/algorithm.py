@@ -641,12 +641,8 @@ class LinearAlgorithm(Algorithm):
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
-        r"""The facts: intervals of all rounds are intersected.
-
-        The martingale's widths hold only for planned batches.
-        """
-        needs_plans = self.widths.uses_martingales
-        return AlgorithmFacts(needs_plans=needs_plans, remembers_intervals=True)
+        r"""The facts: the martingale's widths hold only for planned batches."""
+        return AlgorithmFacts(needs_plans=self.widths.uses_martingales)
 
     def learn(self, belief: LinearBelief, step: Step) -> LinearBelief:
         r"""The belief after one more round; see ``Algorithm.learn``."""
