@@ -3,7 +3,7 @@ r"""Shared parts of the acquisition functions: registration with BoTorch, checks
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, TypeVar
@@ -50,12 +50,10 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
         The class itself: a decorator.
     """
     known = signature(acqf_class)
-    needed = [n for n, p in known.parameters.items() if p.default is Parameter.empty]
 
     def construct_inputs(model: Model, **given: Any) -> dict[str, Any]:
         r"""All arguments of the class by name, defaults filled in."""
-        missing = [name for name in needed[1:] if name not in given]
-        if missing:
+        if missing := missing_arguments(acqf_class, given):
             options = ", ".join(f'"{name}": ...' for name in missing)
             raise ValueError(
                 f"Expected options with {missing}, which {acqf_class.__name__} needs, "
@@ -87,6 +85,22 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
     construct_inputs.__name__ = acqf_class.__name__
     acqf_input_constructor(acqf_class)(construct_inputs)
     return acqf_class
+
+
+def missing_arguments(
+    acqf_class: type[AcquisitionFunction], given: Mapping[str, Any]
+) -> list[str]:
+    r"""The arguments beside the model that a class needs and was not given.
+
+    Args:
+        acqf_class: A class of ours.
+        given: Arguments by name; of a level and a region one is enough.
+    """
+    parameters = list(signature(acqf_class).parameters.items())[1:]
+    needed = [name for name, p in parameters if p.default is Parameter.empty]
+    if getattr(acqf_class, "needs_level", False) and given.get("goal") is None:
+        needed.append("threshold")
+    return [name for name in needed if name not in given]
 
 
 def named_output(

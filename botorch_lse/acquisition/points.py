@@ -192,6 +192,8 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
     threshold: Tensor
     region: ValueRegion | None
     beta: float = STRADDLE_BETA
+    needs_level: ClassVar[bool] = True
+    """Whether a level or a region must be given."""
     unit: ClassVar[int] = 1
     """The power of the output's unit that the score has."""
 
@@ -673,6 +675,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         (papers/gotovos2013/errata.md).
     """
 
+    needs_level = True
     threshold: Tensor
     region: ValueRegion | None
 

@@ -837,6 +837,9 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
     region: ValueRegion | None = None
     """The region of several levels or outputs; ``None``: one level of one output."""
     knows_regions: ClassVar[bool] = False
+    """Whether it looks ahead for regions of several levels or outputs."""
+    needs_level: ClassVar[bool] = True
+    """Whether a level or a region must be given."""
 
     def __init__(
         self,

@@ -3,7 +3,7 @@ r"""The package's acquisition functions in Ax's modular BoTorch generator."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any
 
 import pandas as pd
@@ -25,6 +25,7 @@ from torch import Tensor
 
 from botorch_lse import acquisition
 from botorch_lse._validation import of_type
+from botorch_lse.acquisition.base import missing_arguments
 from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
@@ -133,9 +134,7 @@ def _check_options(acqf_class: type[AcquisitionFunction], options: Any) -> None:
             f"Expected `options` to be arguments of {acqf_class.__name__} among "
             f"{names}, but got {strange}."
         )
-    needed = [name for name in names if known[name].default is Parameter.empty]
-    missing = [name for name in needed if name not in options]
-    if missing:
+    if missing := missing_arguments(acqf_class, options):
         raise ValueError(
             f"Expected `options` to hold {missing}, which {acqf_class.__name__} needs, "
             f"but got {list(options)}."

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse.functional.cells import UNKNOWN, Cells
@@ -76,8 +77,17 @@ class ValueRegion:
 
     @property
     def level(self) -> float:
-        r"""The first level of the first output that has one."""
-        return float(next(part for part in self.cells.levels if part.shape[1])[0, 0])
+        r"""The level, where there is only one.
+
+        Raises:
+            UnsupportedError: If there are several, or one for each row.
+        """
+        if (only := self.only_comparison) is None:
+            raise UnsupportedError(
+                "Expected a `goal` with one level for all rows of one output. A rule "
+                "that is written for any region reads `context.comparisons`."
+            )
+        return float(only.level)
 
     @property
     def only_comparison(self) -> Comparison | None:

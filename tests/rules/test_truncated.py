@@ -310,7 +310,7 @@ def test_prefilter_scores_the_most_promising_rows(goal: str) -> None:
     quick = {
         "threshold": half - (mean - 0.4).abs(),
         "maximiser": mean + half,
-        "omega": sigma,
+        "omega": half - (mean - 0.6 * mean.max()).abs(),
     }[goal]
     row = int(strategy.ask(state).order)
     top = quick.argsort(descending=True)[:3].tolist()

@@ -428,7 +428,8 @@ def test_words_of_python_do_not_combine_regions_in_silence(combine) -> None:
 
 def test_a_rule_that_asks_for_the_level_hears_that_there_are_several() -> None:
     with pytest.raises(UnsupportedError, match=r"reads `context.comparisons`"):
-        Above(SLOPE).level(ROWS[:, 0])
+        Above(SLOPE).values.level  # noqa: B018
+    assert Below(0.3).values.level == 0.3
 
 
 def test_processes_may_differ_by_output() -> None:

@@ -1,6 +1,7 @@
 r"""Every remedy that a message about asking, telling and arguments names, executed.
 
-They are those of ``loop.py``, ``algorithm.py``, ``composed.py`` and ``arguments.py``.
+They are those of ``loop.py``, ``algorithm.py``, ``composed.py``, ``arguments.py`` and
+``criteria/audit.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from botorch_lse.papers import HRAGEPACStrategy, RAGEPACStrategy
 from botorch_lse.strategies import (
     Above,
     Below,
+    Between,
     GaussianProcess,
     LSEStrategy,
     MELKLinearStrategy,
@@ -30,7 +32,8 @@ from botorch_lse.strategies import (
 from tests.remedies import Remedies
 
 FOLDER = Path(strategies.__file__).parent
-FILES = [FOLDER / f"{name}.py" for name in ("loop", "algorithm", "composed")]
+NAMES = ("loop", "algorithm", "composed", "criteria/audit")
+FILES = [FOLDER / f"{name}.py" for name in NAMES]
 FILES.append(FOLDER.parent / "data" / "arguments.py")
 REMEDIES = Remedies(FILES)
 case = REMEDIES.case
@@ -249,7 +252,22 @@ def a_batch_that_is_too_large(_: Path) -> Going:
     assert lse(batch_size=6, max_repeats=1)
 
 
-@case("algorithm:Algorithm.check_audit#1", "it needs one level or a region")
+@case("audit:audits#1", "Write `audit=(0.05, 0.05)`")
+def one_number_for_an_audit(_: Path) -> Going:
+    number: Any = 0.05
+    yield lambda: lse(audit=number)
+    assert lse(audit=(0.05, 0.05))
+
+
+@case("audit:audits#3", "Give `noise_std`, or leave out `audit`")
+def an_audit_of_a_band_by_single_values(_: Path) -> Going:
+    band, given = Between(0.2, 0.5), {"audit": (0.2, 0.1), "max_repeats": 1}
+    yield lambda: Strategy(POOL, band, **given)
+    assert Strategy(POOL, band, model=GaussianProcess(noise_std=0.1), **given)
+    assert Strategy(POOL, band, max_repeats=1)
+
+
+@case("audit:audits#2", "it needs one level or a region")
 def an_audit_of_other_rows(_: Path) -> Going:
     region = Above(0.5) & Below(0.9, output=1)
     pool = POOL.at_outputs(2, costs=(1.0, 1.0))
@@ -310,19 +328,19 @@ def linear() -> Any:
     return measured(MELKLinearStrategy(ARMS, 0.5, noise_std=0.1))
 
 
-@case("algorithm:Algorithm.conservative#1", "Expected a strategy on a Gaussian process")
+@case("loop:State.conservative#1", "Expected a strategy on a Gaussian process")
 def a_set_without_joint_draws(_: Path) -> Going:
     yield linear().conservative
     assert measured(lse()).conservative().shape == (6,)
 
 
-@case("algorithm:Algorithm.calibration#1", "Expected a strategy on a Gaussian process")
+@case("loop:State.calibration#2", "Expected a strategy on a Gaussian process")
 def a_calibration_without_predictions(_: Path) -> Going:
     yield linear().calibration
     assert str(measured(lse(), 2).calibration())
 
 
-@case("algorithm:Algorithm.predict#1", "Expected a strategy on a Gaussian process")
+@case("loop:State.predict#1", "Expected a strategy on a Gaussian process")
 def a_prediction_by_features(_: Path) -> Going:
     yield lambda: linear().predict([[0.3]])
     mean, _sigma = measured(lse()).predict([[0.3]])

@@ -71,7 +71,7 @@ def no_class(_):
     assert acquisition_generator_spec(Straddle, {"threshold": 0.5})
 
 
-@case("acquisitions:_check_options#1", "among ['threshold', 'beta']")
+@case("acquisitions:_check_options#1", "among ['threshold', 'beta', 'goal']")
 def an_option_of_another_name(_):
     options = {"treshold": 0.5}
     yield lambda: acquisition_generator_spec(Straddle, options)
