@@ -2,7 +2,7 @@ r"""The outputs of a model one by one, and regions of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,15 +21,19 @@ from botorch_lse._device import moved
 from botorch_lse._validation import complaint, kind_of
 from botorch_lse.acquisition.base import check_model, check_outputs
 from botorch_lse.acquisition.covariance import makes_several
-from botorch_lse.functional.value_region import Comparison, ValueRegion
+from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.models.gaussian_process import GPPrior, training_data
 
 Output = tuple[Model, PosteriorTransform | None]
 """A model, and the transform that takes its output if it has several."""
 
 
-def independent_outputs(model: Model) -> list[Output]:
+def independent_outputs(model: Model, most: int | None = None) -> list[Output]:
     r"""The outputs of a model, one by one.
+
+    Args:
+        model: A model.
+        most: How many are needed; default all.
 
     Raises:
         UnsupportedError: If they are correlated, or one is an ensemble.
@@ -48,6 +52,8 @@ def independent_outputs(model: Model) -> list[Output]:
     if isinstance(model, ModelList):
         for each in model.models:
             found += independent_outputs(each)  # type: ignore[arg-type]  # a Module
+            if most is not None and len(found) >= most:  # of the rest nothing is asked
+                break
     elif isinstance(model, BatchedMultiOutputGPyTorchModel) and not isinstance(
         model, MultiTaskGP
     ):
@@ -72,7 +78,7 @@ def _output(model: BatchedMultiOutputGPyTorchModel, c: int) -> Output:
     r"""Output ``c`` as a model, or the whole model and the transform that takes it."""
     try:
         return model.subset_output([c]), None
-    except NotImplementedError:  # own kernels: BoTorch cannot take them apart
+    except (NotImplementedError, RuntimeError):  # own kernels, or fantasies
         weights = torch.zeros(model.num_outputs).to(next(model.parameters()))
         weights[c] = 1.0
         return model, ScalarizedPosteriorTransform(weights)
@@ -123,6 +129,13 @@ def region_of(threshold: Any, goal: Any, epsilon: float = 0.0) -> ValueRegion | 
         raise ValueError(complaint("epsilon", wanted, f"got {epsilon}", remedy))
     if not isinstance(goal, type) and hasattr(goal, "leaves"):
         goal.check(max(len(leaf.levels) for leaf in goal.leaves))
+        if goal.outputs:
+            wanted = "with outputs by number, since a model does not know their names"
+            remedy = (
+                "Write `output=0` for the model's first output, and so on; in Ax it "
+                "has the metrics of objective and outcome constraints, alphabetically."
+            )
+            raise ValueError(complaint("goal", wanted, f"got {goal.outputs}", remedy))
     region = getattr(goal, "values", None)
     if not isinstance(region, ValueRegion):
         wanted = "to be a region with stated levels"
@@ -157,7 +170,7 @@ def outputs_of(
             f"Expected no `posterior_transform` with a `goal` of {m} outputs, all of "
             f"which it takes, but got {type(transform).__name__}. Leave it out."
         )
-    found = independent_outputs(model)
+    found = independent_outputs(model, m)
     if len(found) < m:
         raise UnsupportedError(
             f"Expected `model` with the {m} outputs of the `goal`, but it has "
@@ -175,46 +188,35 @@ def units_of(outputs: Sequence[Output]) -> list[float]:
     """
     if len(outputs) == 1:
         return [1.0]
-    return [_spread_of(model) for model, _ in outputs]
+    return [_spread_of(*output) for output in outputs]
 
 
-def _spread_of(model: Model) -> float:
+def _spread_of(model: Model, transform: PosteriorTransform | None) -> float:
     try:
         prior = GPPrior.from_model(model)
         F, _, _ = training_data(model, prior)  # type: ignore[arg-type]
         return float(prior.variance(F).max().sqrt())
     except UnsupportedError:
-        y = getattr(model, "train_targets", None)
-        spread = float(y.std()) if isinstance(y, Tensor) and y.numel() > 1 else 1.0
-        return spread if spread > 0 else 1.0
+        pass
+    y = getattr(model, "train_targets", None)
+    if not isinstance(y, Tensor):
+        return 1.0
+    y = y.unsqueeze(-1) if model.num_outputs == 1 else y.mT
+    if (outcome := getattr(model, "outcome_transform", None)) is not None:
+        y, _ = outcome.untransform(y)
+    weights: Any = getattr(transform, "weights", torch.ones(1))
+    spread = float(y[..., int(weights.argmax())].std()) if y.shape[-2] > 1 else 0.0
+    return spread if spread > 0 else 1.0
 
 
-def most(
-    region: ValueRegion,
-    lower: Sequence[Tensor],
-    upper: Sequence[Tensor],
-    score: Callable[[Comparison], Tensor],
-) -> Tensor:
-    r"""The largest score over the comparisons on which a point's side still hangs.
-
-    Where intervals decide the side, all comparisons count.
+def on_device(
+    region: ValueRegion, parts: Sequence[Sequence[Tensor]]
+) -> tuple[ValueRegion, list[list[Tensor]]]:
+    r"""A region where tensors are, and these flat and in double precision.
 
     Args:
         region: The region.
-        lower: For each output the lower ends of intervals, of any shape.
-        upper: For each output the upper ends, of the same shape.
-        score: From an output and its level to scores of that shape.
+        parts: Rows of tensors of one shape, such as ends or moments of each output.
     """
-    region = moved(region, lower[0].device)
-    flat = [
-        [end.detach().double().flatten() for end in ends] for ends in (lower, upper)
-    ]
-    with torch.device(lower[0].device):  # cells are counted there
-        comparisons = region.comparisons(*flat)
-    found = torch.stack([score(one) for one in comparisons])
-    if len(comparisons) == 1:
-        return found[0]
-    each = [one.matters for one in comparisons if one.matters is not None]
-    matters = torch.stack(each).view(found.shape)
-    matters = matters | ~matters.any(dim=0)
-    return found.masked_fill(~matters, -torch.inf).amax(dim=0)
+    flat = [[one.double().flatten() for one in part] for part in parts]
+    return moved(region, parts[0][0].device), flat

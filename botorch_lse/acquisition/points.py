@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -24,7 +23,6 @@ from botorch.utils.transforms import (
 from torch import Tensor
 from torch.nn import ModuleList
 
-from botorch_lse._device import moved
 from botorch_lse._validation import check_columns, in_interval, real_matrix
 from botorch_lse.acquisition.base import (
     check_is_one,
@@ -35,11 +33,12 @@ from botorch_lse.acquisition.base import (
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import Averages
-from botorch_lse.acquisition.outputs import most, outputs_of, region_of, units_of
+from botorch_lse.acquisition.outputs import on_device, outputs_of, region_of, units_of
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
 from botorch_lse.data.pool import Pool
+from botorch_lse.functional.class_removal import level_weights
 from botorch_lse.functional.scores import (
     FEASIBILITY_ALPHA,
     RANJAN_ALPHA,
@@ -50,7 +49,7 @@ from botorch_lse.functional.scores import (
     straddle,
     u_function,
 )
-from botorch_lse.functional.value_region import Comparison, ValueRegion
+from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.models.gaussian_process import (
     PosteriorPath,
     factorize,
@@ -182,11 +181,10 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
 class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
     r"""A score of mean and standard deviation at one point about stated levels.
 
-    Of a region, such as ``Above(0.55) & Below(0.75, output=1)``, the score is the
-    largest one over the outputs and levels on which the side of the point still hangs,
-    by intervals of the squared width ``beta``; several outputs compare in units of
-    their prior's standard deviation. Every observation measures all outputs, which are
-    independent.
+    A region, such as ``Above(0.55) & Below(0.75, output=1)``, has all its outputs and
+    levels in one score, which is that of the level where there is only one. Every
+    observation measures all outputs, which are independent; where their units matter
+    they compare in units of their prior's standard deviation.
     """
 
     threshold: Tensor
@@ -225,12 +223,16 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         self.region = region_of(threshold, goal)
+        if self.region is not None:
+            outputs = outputs_of(model, self.region, posterior_transform)
+            if (one := self.region.only_comparison) is not None:
+                self.region, threshold = None, one.level
+                model, posterior_transform = outputs[one.output]
         if self.region is None:
             super().__init__(model, posterior_transform, X_pending)
             level = level_buffer(threshold, "threshold")  # type: ignore[arg-type]
             self.register_buffer("threshold", level)
             return
-        outputs = outputs_of(model, self.region, posterior_transform)
         AcquisitionFunction.__init__(self, model=model)
         self.units = units_of(outputs)
         self.outputs = ModuleList(MaxVariance(*output) for output in outputs)
@@ -256,26 +258,33 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
     def _values(self, X: Tensor) -> Tensor:
         if self.region is None:
             return super()._values(X)
-        return self._of_region(
-            [each._mean_and_sigma(X) for each in self.outputs]  # type: ignore[operator]
-        )
+        moments = [each._mean_and_sigma(X) for each in self.outputs]  # type: ignore[operator]
+        mean, sigma = zip(*moments, strict=True)
+        region, (means, sigmas) = on_device(self.region, (mean, sigma))
+        with torch.device(mean[0].device):  # cells are counted there
+            found = self._of_region(region, means, sigmas)
+        return found.view_as(mean[0]).to(mean[0])
 
-    def _of_region(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        r"""The value of points with these means and deviations of each output."""
-        assert self.region is not None  # it was asked
-        half = [self.beta**0.5 * sigma for _, sigma in moments]
-        ends = [
-            (mean - own, mean + own)
-            for (mean, _), own in zip(moments, half, strict=True)
-        ]
-        lower, upper = zip(*ends, strict=True)
+    def _of_region(
+        self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
+    ) -> Tensor:
+        r"""The value of ``N`` points, by default a sum over outputs and levels.
 
-        def score(one: Comparison) -> Tensor:
-            mean, sigma = moments[one.output]
-            found = self._score_at(mean, sigma, mean.new_tensor(one.level))
-            return found / self.units[one.output] ** self.unit
+        Each score counts by the share by which the class depends on the level
+        (``level_weights``), so that where another output decides it counts nothing.
 
-        return most(self.region, lower, upper, score)
+        Args:
+            region: The region.
+            mean: For each output ``N`` means.
+            sigma: For each output ``N`` standard deviations.
+        """
+        weights = level_weights(region.cells, mean, [own.square() for own in sigma])
+        total = torch.zeros_like(mean[0])
+        for j, levels in enumerate(region.cells.levels):
+            for i, level in enumerate(levels.unbind(dim=1)):
+                score = self._score_at(mean[j], sigma[j], level)
+                total = total + weights[j][:, i] * score / self.units[j] ** self.unit
+        return total
 
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
         return self._score_at(mean, sigma, self.threshold.to(mean))
@@ -328,6 +337,15 @@ class Straddle(LevelAcquisitionFunction):
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         return straddle(mean, sigma, level, self.beta)
 
+    def _of_region(
+        self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
+    ) -> Tensor:
+        r"""How far the intervals reach over a change of the class."""
+        half = [self.beta**0.5 * own for own in sigma]
+        ends = list(zip(mean, half, strict=True))
+        lower, upper = [m - h for m, h in ends], [m + h for m, h in ends]
+        return region.ambiguity(lower, upper, self.units)
+
 
 @constructible
 class UFunction(LevelAcquisitionFunction):
@@ -352,6 +370,13 @@ class UFunction(LevelAcquisitionFunction):
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         return u_function(mean, sigma, level)
 
+    def _of_region(
+        self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
+    ) -> Tensor:
+        r"""The deviations from the level that would have the same doubt."""
+        doubt = region.doubt(mean, sigma)
+        return torch.special.ndtri(doubt.clamp_min(torch.finfo(doubt.dtype).tiny))
+
 
 @constructible
 class ContourEntropy(LevelAcquisitionFunction):
@@ -375,16 +400,13 @@ class ContourEntropy(LevelAcquisitionFunction):
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         return contour_entropy(mean, sigma, level)
 
-    def _of_region(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    def _of_region(
+        self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
+    ) -> Tensor:
         r"""The entropy of the class itself: of all outputs and levels together."""
-        assert self.region is not None  # it was asked
-        mean, sigma = zip(*moments, strict=True)
-        cells = moved(self.region.cells, mean[0].device)
-        flat = [m.flatten() for m in mean], [s.flatten() for s in sigma]
-        with torch.device(mean[0].device):  # cells are counted there
-            p = cells.probabilities(*flat)
+        p = region.cells.probabilities(mean, sigma)
         p = p.clamp_min(torch.finfo(p.dtype).tiny)  # where the entropy has a slope
-        return torch.special.entr(p).sum(dim=-1).view_as(mean[0]).to(mean[0])
+        return torch.special.entr(p).sum(dim=-1)
 
 
 @constructible
@@ -698,20 +720,23 @@ class LSEAmbiguity(RegionAcquisitionFunction):
                 of several outputs the model has them all.
             threshold: The level, a scalar in the units of ``y``; exactly one of
                 ``threshold`` and ``goal``.
-            goal: See ``LevelAcquisitionFunction``; what still hangs on an output and
-                level is said by the confidence regions.
+            goal: See ``LevelAcquisitionFunction``.
 
         Raises:
             ValueError: If ``threshold`` is not finite, or ``goal`` is no region.
             BotorchTensorDimensionError: If ``threshold`` is not a scalar.
         """
         self.region = region_of(threshold, goal)
+        if self.region is not None:
+            outputs = outputs_of(model, self.region, posterior_transform)
+            if (one := self.region.only_comparison) is not None:
+                self.region, threshold = None, one.level
+                model, posterior_transform = outputs[one.output]
         if self.region is None:
             super().__init__(model, beta, rounds, posterior_transform, X_pending)
             level = level_buffer(threshold, "threshold")  # type: ignore[arg-type]
             self.register_buffer("threshold", level)
             return
-        outputs = outputs_of(model, self.region, posterior_transform)
         AcquisitionFunction.__init__(self, model=model)
         self.units = units_of(outputs)
         self.outputs = ModuleList(
@@ -737,12 +762,10 @@ class LSEAmbiguity(RegionAcquisitionFunction):
             return super()._values(X)
         found = [each._region(X) for each in self.outputs]  # type: ignore[operator]
         lower, upper = zip(*found, strict=True)
-
-        def score(one: Comparison) -> Tensor:
-            ends = lower[one.output], upper[one.output]
-            return ambiguity(*ends, one.level) / self.units[one.output]
-
-        return most(self.region, lower, upper, score)
+        region, (low, high) = on_device(self.region, (lower, upper))
+        with torch.device(lower[0].device):  # cells are counted there
+            value = region.ambiguity(low, high, self.units)
+        return value.view_as(lower[0]).to(lower[0])
 
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
         return ambiguity(lower, upper, self.threshold.to(lower))

@@ -150,6 +150,20 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 not positive, ``threshold`` not finite, or ``epsilon`` negative or given
                 without ``threshold``; or both or no region is given as ``goal``.
         """
+        region = None
+        if threshold is not None or goal is not None:
+            region = region_of(threshold, goal, epsilon)
+        if region is not None:
+            outputs = outputs_of(model, region, posterior_transform)
+            if len(region.outputs) > 1:
+                raise UnsupportedError(
+                    f"Expected `goal` about one output for {type(self).__name__}, "
+                    "which predicts one, but got several. Take "
+                    "`qExpectedMisclassification(model, targets, goal=goal)`, or "
+                    "`qGEGE` on the targets that are not decided."
+                )
+            model, posterior_transform = outputs[region.outputs[0]]
+            region = region.of_output(region.outputs[0])
         super().__init__(model=model)
         check_outputs(model, posterior_transform)
         check_is_one(model, type(self).__name__)
@@ -167,17 +181,9 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.register_buffer("counted", None)
         self.rows = torch.arange(len(self.targets), device=self.targets.device)
         if threshold is not None or goal is not None:
-            region = region_of(threshold, goal, epsilon)
             if region is None:
                 level = float(level_buffer(threshold, "threshold"))  # type: ignore[arg-type]
                 region = ValueRegion.above(level, accuracy(epsilon))
-            if region.n_outputs > 1:
-                raise UnsupportedError(
-                    f"Expected `goal` about one output for {type(self).__name__}, "
-                    "which predicts one, but got several. Take "
-                    "`qExpectedMisclassification(model, targets, goal=goal)`, or "
-                    "`qGEGE` on the targets that are not decided."
-                )
             beta = in_interval(beta, "beta", 0.0, math.inf)
             self._leave_out(self._undecided(region, beta))
         elif accuracy(epsilon) > 0:
@@ -869,7 +875,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
             beta: Leave out targets whose side the data decide with this squared width;
                 where all are decided, none. Default all targets.
             epsilon: The accuracy up to which it must be right, units of ``y``; a
-                ``goal`` has its own.
+                ``goal`` has its own. It counts where ``beta`` leaves targets out.
             goal: A region with stated levels, such as ``Above(0.55) & Below(0.75,
                 output=1)``, of which output ``j`` is the model's. Its outputs are
                 independent, and every observation measures all of them.
@@ -1069,7 +1075,7 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         model: Model,
         targets: Pool | Tensor,
         threshold: float | Tensor | None = None,
-        tau: float = 0.0,
+        tau: float | Sequence[float] = 0.0,
         cost: Cost | CostAwareUtility | None = None,
         noise_var: NoiseVar | Sequence[NoiseVar] | None = None,
         X_pending: Tensor | None = None,
@@ -1085,12 +1091,15 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
             model, targets, threshold, cost, noise_var, X_pending: See
                 ``LevelTargetAcquisitionFunction``, as for the other errors.
             posterior_transform, beta, epsilon, goal: Likewise.
-            tau: How far around the level values matter, units of ``y``.
+            tau: How far around the level values matter, units of ``y``; of a ``goal``
+                of several outputs one for all, or one each.
 
         Raises:
             ValueError: If ``tau`` is negative.
         """
-        self.tau = in_interval(tau, "tau", 0.0, math.inf, closed_low=True)
+        each = tau if isinstance(tau, Sequence) else (tau,)
+        taus = [in_interval(t, "tau", 0.0, math.inf, closed_low=True) for t in each]
+        self.tau = tau if isinstance(tau, Sequence) else taus[0]
         super().__init__(
             model,
             targets,
@@ -1107,7 +1116,8 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     def _taken(self, X: Tensor) -> Tensor:
         if self.region is not None:
             return self._taken_of_region(X, self._near_levels)
-        return self._taken_by_targets(X, partial(targeted_variance, tau=self.tau))
+        (tau,) = per_output(self.tau, "tau", 1)
+        return self._taken_by_targets(X, partial(targeted_variance, tau=tau))
 
     def _near_levels(self, rows: slice) -> Callable[[Sequence[Tensor]], Tensor]:
         r"""The variances near all levels, by how much the class depends on each."""
@@ -1116,9 +1126,10 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         mean = [own[rows] for own in self.means]
         variance = [part.variance[rows] for part in self.parts]
         shares, weights = level_weights(cells, mean, variance), []
+        taus = per_output(self.tau, "tau", len(self.units))
         for j, unit in enumerate(self.units):
             distance = mean[j].unsqueeze(-1) - cells.levels[j]
-            near = targeted_variance(distance, variance[j].unsqueeze(-1), self.tau)
+            near = targeted_variance(distance, variance[j].unsqueeze(-1), taus[j])
             weights.append((near.weight * shares[j]).sum(dim=-1) / unit)
 
         def taken(gains: Sequence[Tensor]) -> Tensor:

@@ -101,6 +101,44 @@ class ValueRegion:
             return None
         return Comparison(found[0][0], float(found[0][1]))
 
+    @property
+    def outputs(self) -> list[int]:
+        r"""The numbers of the outputs that have levels."""
+        return [j for j, part in enumerate(self.cells.levels) if part.shape[1]]
+
+    def of_output(self, output: int) -> ValueRegion:
+        r"""The region as one about a single output, the only one with levels.
+
+        Args:
+            output: The number of the output.
+        """
+        levels = self.cells.levels[output]
+        classes = self.cells.classes.reshape(len(self.cells.classes), -1)
+        cells = Cells((levels,), classes, self.n_classes)
+        return ValueRegion(cells, (self.accuracies[output],))
+
+    def ambiguity(
+        self, lower: Sequence[Tensor], upper: Sequence[Tensor], unit: Sequence[float]
+    ) -> Tensor:
+        r"""``N`` distances by which intervals reach over a change of the class.
+
+        Positive exactly where they allow another class, whatever the accuracies: of one
+        level how far the interval reaches over it on its shorter side. Continuous in
+        the ends.
+
+        Args:
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+            unit: For each output the unit of distances.
+        """
+        found = []
+        for k in range(1 if self.n_classes == 2 else 0, self.n_classes):
+            own = (self.cells.classes == k).long()
+            cells = Cells(self.cells.levels, own, 2)  # of this class, or of another one
+            low, high = cells.margins(lower, upper, unit)
+            found.append(torch.minimum(high, -low))
+        return torch.stack(found).amax(dim=0)
+
     def at(self, rows: Tensor) -> ValueRegion:
         r"""The region at some rows, given by number or mask."""
         return replace(self, cells=self.cells.at(rows))
