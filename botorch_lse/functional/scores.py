@@ -174,12 +174,22 @@ def first_best(scores: Tensor, eligible: Tensor, scale: float) -> int | None:
 
     Returns:
         The index, or ``None`` if nothing is eligible.
+
+    Raises:
+        ValueError: If an eligible score is no number.
     """
     if not bool(eligible.any()):
         return None
     masked = torch.where(eligible, scores, torch.full_like(scores, -torch.inf))
+    best_score = masked.max()
+    if bool(best_score.isnan()):
+        row = int(masked.isnan().to(torch.uint8).argmax())
+        raise ValueError(
+            f"Expected `scores` of the rule to be numbers, but that of row {row} is "
+            "nan. Return minus infinity for rows that are not to be chosen."
+        )
     # The eligible alone: where all of their scores are minus infinity the others tie.
-    best = eligible & (masked >= masked.max() - TIE * scale)
+    best = eligible & (masked >= best_score - TIE * scale)
     return int(best.to(torch.uint8).argmax())
 
 

@@ -159,6 +159,10 @@ class GoalFacts:
     seeks_best: bool = False
 
 
+AS_ESTIMATED = "if the level is the one of the present means"
+"""What the promise of a goal adds whose level is estimated and has no interval."""
+
+
 def all_are_right(epsilon: float) -> str:
     r"""The promise of a goal that decides rows up to an accuracy."""
     up_to = f" up to epsilon = {written(epsilon)}" if epsilon > 0 else ""
@@ -168,14 +172,14 @@ def all_are_right(epsilon: float) -> str:
 class Goal(ABC):
     r"""A question about the items, and how intervals decide it.
 
-    A goal that compares outputs with levels is one method, ``region``; one that
-    compares items with each other overrides ``update`` and what belongs to it.
-
-    The ``epsilon`` of each goal is the accuracy up to which its answer must be right,
-    in the units of ``y``.
+    A goal that compares outputs with levels is one method, ``region``. Its levels count
+    as those of the present means, and all items are judged anew by each interval. One
+    that compares items with each other overrides ``update``, ``against``, ``targets``,
+    ``distances``, ``gaps`` and ``answer``, as far as it needs them, and ``facts``.
     """
 
-    epsilon: float
+    epsilon: float = 0.0
+    """The accuracy up to which the answer must be right, in the units of ``y``."""
 
     theorem: ClassVar[str] = "Theorem 1"
     """The union bound of the widths, as ``guarantee`` names it."""
@@ -186,8 +190,12 @@ class Goal(ABC):
 
     @property
     def facts(self) -> GoalFacts:
-        r"""The facts: by default one level of one output, not known beforehand."""
-        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
+        r"""The facts: by default one level of one output, not known beforehand.
+
+        A goal of several outputs, or one whose guarantee is another, overrides them.
+        """
+        promise = f"{all_are_right(self.epsilon)}, {AS_ESTIMATED}"
+        return GoalFacts(promise, self.epsilon)
 
     @abstractmethod
     def region(self, mean: Sequence[Tensor]) -> ValueRegion | None:
@@ -196,7 +204,8 @@ class Goal(ABC):
         ``None`` where no level decides, as for a Pareto set.
 
         Args:
-            mean: For each output the means of all rows.
+            mean: For each output the means of some rows: of all items, or of those that
+                were measured. So it may not depend on which rows they are.
         """
 
     def question(self, names: Sequence[str]) -> str:
@@ -229,12 +238,16 @@ class Goal(ABC):
         return Sides.start(n_items)
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:
-        r"""The sides after one more interval: undecided items are judged by it.
+        r"""The sides after one more interval, by which all items are judged.
 
         Args:
             sides: The sides before.
             seen: The belief after the interval.
         """
+        return self._judged(self.start(len(sides.side)), seen)
+
+    def _judged(self, sides: Sides, seen: Intervals) -> Sides:
+        r"""The sides once undecided items are judged by the present intervals."""
         region = self._region_of(seen)
         now = region.cells.agreed(region.allowed(seen.lower, seen.upper))
         is_open = sides.side == UNDECIDED
@@ -250,7 +263,14 @@ class Goal(ABC):
         return sides.reopened(contradicted)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own intervals."""
+        r"""``T`` bools: whether an item's side disagrees with its own intervals.
+
+        By default of none, since all are judged anew.
+        """
+        return torch.zeros_like(sides.candidates)
+
+    def _is_against(self, sides: Sides, seen: Intervals) -> Tensor:
+        r"""``T`` bools: sides that the present intervals rule out, up to accuracies."""
         region = self._region_of(seen)
         ends = seen.lower, seen.upper
         now = region.cells.agreed(region.allowed(*ends, strictly=False))

@@ -54,6 +54,11 @@ class AnyShareOfMax(Goal):
         above = (sides.side == ABOVE) & (regions.upper < low)
         return above | ((sides.side == BELOW) & (regions.lower > high))
 
+    @property
+    def facts(self) -> GoalFacts:
+        r"""The facts: one level, whose own bounds decide."""
+        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
+
     def region(self, mean: Sequence[Tensor]) -> ValueRegion:
         r"""The values above ``omega`` times the largest mean."""
         return ValueRegion.above(self.omega * float(mean[0].max()), self.epsilon)

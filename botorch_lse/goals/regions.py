@@ -254,6 +254,14 @@ class Region(Goal):
         unknown = torch.full((n_items,), UNKNOWN)
         return ClassSides(found.side, found.candidates, classes=unknown)
 
+    def update(self, sides: Sides, seen: Intervals) -> Sides:
+        r"""The sides after one more interval; what is decided stays decided."""
+        return self._judged(sides, seen)
+
+    def against(self, sides: Sides, seen: Intervals) -> Tensor:
+        r"""``T`` bools: whether an item's side disagrees with its own intervals."""
+        return self._is_against(sides, seen)
+
     # --- the answer -------------------------------------------------------------------
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from torch import Tensor
 
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.confidence.judges import Judge, LevelJudge
+from botorch_lse.confidence.judges import Judge, LevelJudge, RegionJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
@@ -252,6 +252,8 @@ def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:
         return goal.judge()
     region = goal.region(mean)
     assert region is not None  # it has a level
+    if region.only_comparison is None:
+        return RegionJudge(region)
     return LevelJudge(region.level, goal.epsilon, goal.facts.level is not None)
 
 

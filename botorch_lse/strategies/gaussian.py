@@ -18,7 +18,7 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse._numerals import written
-from botorch_lse._validation import in_interval, kind_of, truth_value
+from botorch_lse._validation import complaint, in_interval, kind_of, truth_value
 from botorch_lse.confidence.anytime import RKHSWidth
 from botorch_lse.confidence.audit import KNOWN, LEARNT, SIDE
 from botorch_lse.confidence.calibration import (
@@ -41,6 +41,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.limits import moment_matched
+from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import Differences, Goal, Intervals
 from botorch_lse.goals.one_sided import CLEAR, side_of_all
 from botorch_lse.goals.regions import Region
@@ -299,6 +300,12 @@ class GaussianAlgorithm(Algorithm):
                 f"got {kind_of(self.rule)}, which is about one level of one output."
             )
         self.rule.check(self.pool, self.goal)
+        zero = torch.zeros(len(self.items), dtype=torch.float64)
+        region = self.goal.region([zero] * facts.n_outputs)
+        if not isinstance(region, ValueRegion | None):
+            wanted = "whose `region` returns a ValueRegion, or None"
+            came, remedy = f"got {kind_of(region)}", "Write `return Above(0.5).values`."
+            raise ValueError(complaint("goal", wanted, came, remedy))
         n, budget = len(self.items), self.model.memory_budget
         needed = self.goal.bytes_for(n)
         if needed > budget:
@@ -1005,9 +1012,11 @@ class GaussianAlgorithm(Algorithm):
             seen: The belief about the items.
         """
         items, unsure = self.item_rows, []
-        if not isinstance(self.goal, Region):  # its levels are not known beforehand
+        # Of a share of the maximum the level itself has bounds.
+        is_by_region = type(self.goal).update in (Goal.update, Region.update)
+        region = self.goal.region(seen.mean)
+        if region is None or not is_by_region:
             return torch.zeros(len(items), dtype=torch.bool)
-        region = self.goal.values
         for output, posterior in enumerate(fits.posteriors):
             # Of what was measured before the run the data are a part.
             mean, prior = posterior.before_history(items)

@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import pickle
 import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -16,7 +18,11 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
 from botorch_lse import Observations, Pool, acquisition, strategies
+from botorch_lse.confidence.judges import RegionJudge
+from botorch_lse.confidence.regions import EmptyRegionWarning
 from botorch_lse.data.requests import PlanRequest
+from botorch_lse.functional.value_region import ValueRegion
+from botorch_lse.goals.base import AS_ESTIMATED
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
 from botorch_lse.rules.base import SelectionContext
@@ -33,6 +39,7 @@ from botorch_lse.strategies import (
     ExpectedMisclassification,
     GaussianProcess,
     GEGEStrategy,
+    Goal,
     Levels,
     LSEStrategy,
     Maximiser,
@@ -62,6 +69,7 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
+from botorch_lse.strategies.algorithm import judge_of
 from tests.strategies.runs import played
 
 POOL = Pool(torch.linspace(0, 10, 21).unsqueeze(-1).double())
@@ -297,6 +305,62 @@ def test_a_rule_written_elsewhere_is_asked_like_ours() -> None:
     state = strategy.tell(state, strategy.ask(state).observe(torch.tensor([1.0])))
     mean = state.classification.mean
     assert int(strategy.ask(state).order) == int((mean - 0.3).abs().argmin())
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    @dataclass(frozen=True)
+    class Broken(ScoreRule):
+        def scores(self, context: SelectionContext) -> torch.Tensor:
+            return context.posterior.mean * torch.nan
+
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    strategy = Strategy(POOL, Above(0.3), model=model, rule=Broken(), batch_size=1)
+    with pytest.raises(ValueError, match=r"of row 0 is nan\. Return minus infinity"):
+        strategy.ask(strategy.init(seed=0))
+
+
+@dataclass(frozen=True)
+class NearTheMean(Goal):
+    r"""A goal of one's own: values within a half of the mean of all items."""
+
+    answers: object = None
+
+    def region(self, mean: Sequence[torch.Tensor]) -> ValueRegion:
+        centre = float(mean[0].mean()) if self.answers is None else 0.0
+        band = Above(centre - 0.5) & Below(centre + 0.5)
+        return band.values if self.answers is None else band  # type: ignore[return-value]
+
+
+def test_an_own_goal_whose_level_is_estimated_claims_no_more_than_it_knows() -> None:
+    strategy = Strategy(
+        POOL,
+        NearTheMean(),
+        model=GaussianProcess(MODEL, noise_std=0.01),
+        batch_size=1,
+        max_observations=30,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EmptyRegionWarning)
+        state = end_of(strategy, F)
+    answer = state.classification
+    assert strategy.guarantee is not None
+    assert AS_ESTIMATED in strategy.guarantee
+    level = answer.mean.mean()
+    inside = (level - 0.5 < F) & (level + 0.5 >= F)
+    assert answer.above.any()
+    assert answer.below.any()
+    assert torch.equal(answer.above, inside & ~answer.undecided)
+
+
+def test_an_own_band_is_audited_by_its_region() -> None:
+    judge = judge_of(NearTheMean(), [F])
+    assert isinstance(judge, RegionJudge)
+    assert judge.n_outputs == 1
+
+
+def test_a_region_that_is_a_goal_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Write `return Above\(0.5\).values`"):
+        Strategy(POOL, NearTheMean(answers="a goal"))
 
 
 def test_the_default_rule_is_one_for_the_goal() -> None:
