@@ -231,11 +231,13 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
         if ended is None:
             inner, algorithm = state.belief, plain.algorithm
             answer = algorithm.answer(inner)
-            reason = algorithm.stop_reason(inner, answer) or state.stop_reason
+            is_decided = not bool(answer.undecided.any())
+            reason = DECIDED if is_decided else state.stop_reason
             if reason is not None:
                 ended = way.ended(job, NOW, reason, answer, n_used)
             elif n_used >= limit:
-                reason = algorithm.limit_reason(inner, BUDGET)
+                none_left = torch.zeros(len(instance.pool), dtype=torch.long)
+                reason = algorithm.limit(inner, none_left, BUDGET)
                 ended = way.ended(job, NOW, reason, answer, n_used)
                 return [ended, replace(ended, arm=WITH_AUDIT)]
             elif state.run.notes[0].claim is not None:
