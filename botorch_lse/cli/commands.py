@@ -180,7 +180,7 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
 
 def closing(run: Run) -> str:
     r"""Advice in a sentence on what to make of an answer, audited or not."""
-    answer = run.answer
+    answer = run.sides
     audit = _OF_AUDIT.search(answer.guarantee)
     if audit:
         return audit[0]
@@ -340,7 +340,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         is_taken: Whether the sheet's values will be added to the results.
     """
     now, found, state = run.measured, run.settings, run.state
-    answer = run.answer
+    answer = run.sides
     parts = [f"{len(now.having(MEASURED))} measured"]
     for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
@@ -507,7 +507,8 @@ def how_many(run: Run) -> list[str]:
     Nothing before there is a model, and once every candidate is decided.
     """
     found, n = run.settings, len(run.pool)
-    if not bool(run.answer.undecided.any()):
+    can_estimate = run.strategy.algorithm.can_estimate(run.state.belief)
+    if not (can_estimate and bool(run.sides.undecided.any())):
         return []
     with doing("counting", at_once=False):
         content = run.state.content()
@@ -564,7 +565,7 @@ def foreseen(run: Run) -> str:
             "decide all, so that some candidates will stay undecided."
         ) + _symptom(run, more)
     else:
-        is_confirming = not bool(run.state.classification.undecided.any())
+        is_confirming = not bool(run.sides.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
         plural = "" if more == 1 else "s"
         said = f"{about.capitalize()} more measurement{plural} until {until}."

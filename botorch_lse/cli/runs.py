@@ -217,7 +217,15 @@ class Run:
 
         A candidate whose side a limit tells is decided by it, whatever the model says.
         """
-        found = self.scale.answer(self.state.classification)
+        return self._with_limits(self.state.classification)
+
+    @cached_property
+    def sides(self) -> Classification:
+        r"""The sides of the answer alone: no model is fitted where none decides yet."""
+        return self._with_limits(self.state.answer.as_decided)
+
+    def _with_limits(self, answer: Classification) -> Classification:
+        found = self.scale.answer(answer)
         for side in ("above", "below"):
             known = {
                 self.places[row]: entry.value
@@ -233,7 +241,7 @@ class Run:
         from botorch_lse.strategies.algorithm import ALL_ABOVE, DECIDED, NONE_FOUND
 
         reason, known = self.state.stop_reason, self.measured.known
-        if self.settings.audit or bool(self.answer.undecided.any()):
+        if self.settings.audit or bool(self.sides.undecided.any()):
             return reason  # an audit says itself what it confirms
         is_one_sided = reason in (NONE_FOUND, ALL_ABOVE) and not known
         return reason if is_one_sided else DECIDED

@@ -16,6 +16,7 @@ from botorch_lse.confidence.calibration import are_too_wide, in_words
 from botorch_lse.confidence.classify import Sides
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.confidence.schedules import BetaSchedule
+from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import (
@@ -71,6 +72,8 @@ class Belief:
         remarks: What the values show that a fitted model does not say.
         slips: Values that are left out, as they may be slips.
         doubted: The rows of these that have no other value, which stay undecided.
+        early: What a model says of the values told while the initial design goes on;
+            ``None`` where it is complete, or no model can be fitted to them yet.
     """
 
     fits: Fits
@@ -86,6 +89,7 @@ class Belief:
     remarks: tuple[Remark, ...] = ()
     slips: tuple[Slip, ...] = ()
     doubted: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    early: Early | None = None
 
     @cached_property
     def is_contradicted(self) -> bool:
@@ -116,6 +120,29 @@ class Belief:
     def noise(self) -> Tensor:
         r"""Noise variances of new observations by row, of the first output if all."""
         return self.fits.new_noise
+
+
+@dataclass(frozen=True, eq=False)
+class Early:
+    r"""A model of the first values, fitted only if somebody looks at the answer.
+
+    Args:
+        algorithm: What fits it.
+        fits: The posteriors that choose initial rows.
+        history: All observations.
+        seed: The run's seed, for fits.
+    """
+
+    algorithm: Any
+    fits: Fits
+    history: Observations
+    seed: int
+
+    @cached_property
+    def belief(self) -> Belief:
+        r"""The belief under the fitted model, in which nothing is decided."""
+        found: Belief = self.algorithm.fitted_early(self)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

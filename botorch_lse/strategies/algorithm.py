@@ -279,6 +279,9 @@ class Predicts(Protocol):
             data: Observations to predict from, in place of all there are.
         """
 
+    def shown(self, belief: Any) -> Any:
+        r"""The belief that answers rest on, where the run itself has no model yet."""
+
     def calibration(self, belief: Any, output: int) -> Calibration:
         r"""The comparison of an output's predictions with what was measured."""
 

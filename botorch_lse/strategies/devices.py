@@ -17,7 +17,7 @@ import torch
 from botorch_lse._device import CPU, Move, moved
 from botorch_lse.strategies.algorithm import Algorithm
 
-BELIEFS = frozenset({"start", "learn", "lose"})
+BELIEFS = frozenset({"start", "learn", "lose", "shown"})
 """The methods of an algorithm that return a belief. Nobody outside looks into one, so
 it stays where it is."""
 

@@ -51,6 +51,7 @@ from botorch_lse.planning import Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.rules.base import (
     Belief,
+    Early,
     Rule,
     SelectionContext,
     Serves,
@@ -559,6 +560,7 @@ class GaussianAlgorithm(Algorithm):
             learnt = self._uninformed_belief(
                 self.model.with_locations(fits, new), history
             )
+            learnt = replace(learnt, early=self._early(fits, history, seed))
         elif self.model.restarts(fits) or has_other_noise:
             slips = self._slips(fits, history, seed)
             learnt = self._refitted(fits, _without(history, slips), seed)
@@ -589,6 +591,23 @@ class GaussianAlgorithm(Algorithm):
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
+
+    def _early(self, fits: Fits, history: Observations, seed: int) -> Early | None:
+        r"""The model of values that are too few to decide anything by."""
+        if not self.model.allows_early_fit(history):
+            return None
+        return Early(self, fits, history, seed)
+
+    def fitted_early(self, early: Early) -> Belief:
+        r"""The belief under a model of the first values, which decides nothing."""
+        found = self._refitted(early.fits, early.history, early.seed)
+        return replace(found, sides=self.goal.start(len(self.items)))
+
+    def shown(self, belief: Belief) -> Belief:
+        r"""The belief that answers rest on: by a model of the first values, if any."""
+        if belief.early is None:
+            return belief
+        return replace(belief.early.belief, early=belief.early, remarks=belief.remarks)
 
     def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
         def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
@@ -1385,6 +1404,12 @@ class GaussianAlgorithm(Algorithm):
             # There is no model under which anything could have been decided.
             said = self.guarantee.removesuffix(self._learnt_in_words)
             words = [f"{said}No model is fitted yet."]
+        elif belief.early is not None:
+            said = self.guarantee.removesuffix(self._learnt_in_words)
+            words = [
+                f"{said}Nothing is decided yet{self._missing(belief)}. Until then "
+                "means and intervals are those of a model fitted to few values."
+            ]
         if belief.one_sided is not None:
             words.append(f"{belief.one_sided}, so nothing is decided.")
         words += [remark.text for remark in belief.remarks]
@@ -1438,6 +1463,7 @@ class GaussianAlgorithm(Algorithm):
         self, belief: Belief, X: Tensor, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
         r"""Means and standard deviations at any points; see ``Predicts``."""
+        belief = self.shown(belief)
         if not belief.fits.is_informed:
             raise UnsupportedError(
                 "Expected a run with a model, but none has been fitted yet"
@@ -1470,8 +1496,10 @@ class GaussianAlgorithm(Algorithm):
         if self._waits(belief):
             return Forecast(None, self._waiting_in_words(belief))
         if self.model.is_initial(belief.fits):
-            words = f"No model has been fitted yet{self._missing(belief, told)}."
-            return Forecast(None, words)
+            why = "No model has been fitted yet"
+            if belief.early is not None:
+                why = "Nothing is decided yet"
+            return Forecast(None, f"{why}{self._missing(belief, told)}.")
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
         facts = self.goal.facts

@@ -639,7 +639,7 @@ class Strategy(ABC):
 
     def _stop_reason(self, state: State) -> str | None:
         run = self._run(state)
-        reason = run.stop_reason(state.classification)
+        reason = run.stop_reason(state.answer.as_decided)
         if reason is not None:
             return reason
         request = self._request(state, torch.empty(0, dtype=torch.long))
@@ -655,7 +655,7 @@ class Strategy(ABC):
 
         Nothing can be said of them; the rows that can be measured are not exhausted.
         """
-        undecided = state.classification.undecided
+        undecided = state.answer.as_decided.undecided
         if state.run.draws_at_random or len(undecided) != len(self.pool):
             return False
         others = torch.ones_like(undecided).index_fill(0, state.excluded_rows, False)
@@ -1099,7 +1099,16 @@ class Answer:
     @ordinary
     def classification(self) -> Classification:
         r"""The side of every row, with bounds and a guarantee."""
-        found = self.run.answer()
+        shown = self.run.shown
+        return self.as_decided if shown is self.run else self._of(shown)
+
+    @cached_property
+    def as_decided(self) -> Classification:
+        r"""The same by what the run itself believes: no model is fitted for it."""
+        return self._of(self.run)
+
+    def _of(self, run: Run) -> Classification:
+        found = run.answer()
         if not self.words:
             return found
         return replace(found, guarantee=" ".join((found.guarantee, *self.words)))
@@ -1160,7 +1169,12 @@ class State:
 
     @property
     def classification(self) -> Classification:
-        r"""The answer after the complete rounds."""
+        r"""The answer after the complete rounds.
+
+        While the initial design of a learnt model goes on, its means and intervals are
+        those of a model fitted to the values so far, when it is first read; no row is
+        decided by it, and the run goes on without it.
+        """
         return self.answer.classification
 
     @cached_property

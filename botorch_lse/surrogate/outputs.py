@@ -348,6 +348,18 @@ class GaussianProcesses:
         enough = len(history) >= n or not bool(rest.any())
         return enough and self.allows_fit(history, n, is_complete)
 
+    def allows_early_fit(self, history: Observations) -> bool:
+        r"""Whether models can be fitted before the initial design is complete.
+
+        A user's own function of the data is not called with fewer values than it was
+        given them for.
+        """
+        models = [output.model for output in self.outputs]
+        is_ours = all(m is None or isinstance(m, LearntKernel) for m in models)
+        if not is_ours or self.is_fixed or self.burn_in is not None:
+            return False
+        return self.allows_fit(history, len(self.pool), is_complete=False)
+
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether models can be fitted to the data; see ``OutputModel``."""
         pairs = zip(self.outputs, self.by_output(history), strict=True)

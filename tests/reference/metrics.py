@@ -35,8 +35,9 @@ from botorch_lse.strategies.algorithm import Algorithm
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 53_000, 30_550
-"""Of the core: lines, and lines of code; 7,200 and 4,500 of them for repairs, 500 and
+MOST_LINES, MOST_CODE = 53_150, 30_650
+"""Of the core: lines, and lines of code; 7,200 and 4,500 of them for repairs, 150 and
+100 for answers from the first values on, 500 and
 350 for regions in acquisition classes."""
 MOST_IN_A_FILE = 1_700
 MOST_IN_A_ROOM = 10_000

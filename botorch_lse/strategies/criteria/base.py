@@ -192,6 +192,17 @@ class Run:
             return None if bool(answer.undecided.any()) else DECIDED
         return self.criteria[-1].reason(self.notes[-1], self._inner, answer)
 
+    @property
+    def shown(self) -> Run:
+        r"""The run as people see it: by a model of the first values, if there is one.
+
+        Such a model decides nothing, and the run goes on without it.
+        """
+        if (model := model_of(self.algorithm)) is None:
+            return self
+        belief = model.shown(self.belief)
+        return self if belief is self.belief else replace(self, belief=belief)
+
     def answer(self) -> Classification:
         r"""The side of every row, with bounds and a guarantee."""
         if not self.criteria:
