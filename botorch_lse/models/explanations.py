@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import torch
 from botorch.exceptions.errors import ModelFittingError
 from botorch.exceptions.warnings import BotorchWarning
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.multitask import MultiTaskGP
 from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
@@ -25,6 +24,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.module import Module
 from torch import Tensor
 
+from botorch_lse.models.marginal import fit_likelihood
 from botorch_lse.models.memory import remembered
 
 LEAST_NOISE = 1e-4
@@ -80,7 +80,7 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
     def fit() -> float:
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
-        fit_gpytorch_mll(mll)
+        fit_likelihood(mll)
         model.train()
         with torch.no_grad():
             inputs: Any = model.train_inputs
@@ -131,14 +131,14 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
             one of the shortest lengthscales last. They learn their noise.
         replicates: How many values repeat a point, of the output that has the fewest.
     """
-    other: Any = deepcopy(starts[0]), deepcopy(starts[-1])
+    targets: Any = starts[0].train_targets
+    is_alone = replicates >= TELLING or not bool(targets.any())  # all values alike
+    other: Any = () if is_alone else (deepcopy(starts[0]), deepcopy(starts[-1]))
     value, best = fitted(starts[0])
     for start in starts[1:]:
         attained, model = fitted(start)
         if attained > value + LEAST_LIKELIER:
             value, best = attained, model
-    targets: Any = best.train_targets
-    is_alone = replicates >= TELLING or not bool(targets.any())  # all values alike
     if is_alone or value == -math.inf:
         return best
     likelihood: Any = best.likelihood

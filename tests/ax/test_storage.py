@@ -119,9 +119,9 @@ def test_a_loaded_run_fits_nothing_that_was_fitted_before(tmp_path, monkeypatch)
     pool = grid_pool()
     model = GaussianProcess(n_initial=4, noise_std=0.1)
     strategy = Strategy(pool, Above(0.3), model=model)
-    client, made, given = client_for(strategy), [], explanations.fit_gpytorch_mll
+    client, made, given = client_for(strategy), [], explanations.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))
     )
 
     def next_of(client, trials):

@@ -549,9 +549,9 @@ def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     lab: Lab, monkeypatch, kept: str
 ) -> None:
     made = []
-    given = explanations.fit_gpytorch_mll
+    given = explanations.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))
     )
     lab.call(f"{NEXT} --first 8 --noise-std 2")
     for _ in range(3):

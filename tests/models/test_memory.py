@@ -34,13 +34,13 @@ CASES = {
 @pytest.fixture
 def made(monkeypatch) -> list[ExactGP]:
     r"""The models that were fitted, not looked up."""
-    given, found = explanations.fit_gpytorch_mll, []
+    given, found = explanations.fit_likelihood, []
 
     def fit(mll):
         found.append(mll.model)
         return given(mll)
 
-    monkeypatch.setattr(explanations, "fit_gpytorch_mll", fit)
+    monkeypatch.setattr(explanations, "fit_likelihood", fit)
     return found
 
 

@@ -39,9 +39,9 @@ def told(strategy: Strategy, n: int, outputs: int = 1) -> State:
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     r"""The fits that are made."""
     made: list[object] = []
-    given = explanations.fit_gpytorch_mll
+    given = explanations.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_gpytorch_mll", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))
     )
     return made
 
