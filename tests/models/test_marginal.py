@@ -6,17 +6,27 @@ from typing import Any
 
 import pytest
 import torch
+from botorch.exceptions.errors import ModelFittingError
+from botorch.exceptions.warnings import OptimizationWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize, Warp
 from botorch.optim.closures import get_loss_closure_with_grads
+from botorch.optim.core import OptimizationResult, OptimizationStatus
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from botorch_lse.models.fitted import default_kernel, default_likelihood
-from botorch_lse.models.marginal import Likelihood, fit_likelihood, has_closed_form
+from botorch_lse.models import marginal
+from botorch_lse.models.fitted import (
+    default_kernel,
+    default_likelihood,
+    mixed_kernel,
+    word_codes,
+)
+from botorch_lse.models.marginal import fit_likelihood, likelihood_of
 
 
 def data(n: int, d: int) -> tuple[Tensor, Tensor]:
@@ -50,17 +60,10 @@ def trained(mll: ExactMarginalLogLikelihood) -> dict[str, Tensor]:
     return {name: p for name, p in mll.named_parameters() if p.requires_grad}
 
 
-@pytest.mark.parametrize("yvar", [None, 0.01])
-@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 2), (40, 6)])
-@pytest.mark.parametrize("holds_noise", [False, True])
-def test_value_and_gradient_are_those_of_automatic_differentiation(
-    n: int, d: int, yvar: float | None, holds_noise: bool
-) -> None:
-    mll = of_model(n, d, yvar)
-    assert has_closed_form(mll)
-    for parameter in mll.likelihood.parameters():
-        parameter.requires_grad_(not holds_noise)
-    parameters, closed = trained(mll), Likelihood(mll)
+def compare(mll: ExactMarginalLogLikelihood) -> None:
+    r"""The closed form at four places, beside the reference."""
+    parameters, closed = trained(mll), likelihood_of(mll)
+    assert closed is not None
     reference = get_loss_closure_with_grads(mll, parameters)
     generator = torch.Generator().manual_seed(0)
     for _ in range(4):
@@ -79,21 +82,96 @@ def test_value_and_gradient_are_those_of_automatic_differentiation(
 
 
 @pytest.mark.parametrize("yvar", [None, 0.01])
-def test_the_fit_is_the_same(yvar: float | None) -> None:
-    own, reference = of_model(30, 3, yvar), of_model(30, 3, yvar)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 2), (40, 6)])
+@pytest.mark.parametrize("holds_noise", [False, True])
+def test_value_and_gradient_are_those_of_automatic_differentiation(
+    n: int, d: int, yvar: float | None, holds_noise: bool
+) -> None:
+    mll = of_model(n, d, yvar)
+    for parameter in mll.likelihood.parameters():
+        parameter.requires_grad_(not holds_noise)
+    compare(mll)
+
+
+def of_words(
+    words: dict[int, int], yvar: float | None = None
+) -> ExactMarginalLogLikelihood:
+    d = max(first + n for first, n in words.items())
+    X = torch.zeros(25, d, dtype=torch.float64)
+    X[:] = data(25, d)[0] - 1e3
+    for first, n in words.items():
+        levels = torch.arange(25).remainder(n)
+        X[:, first : first + n] = one_hot(levels, n).double()
+    bounds = torch.stack((X.amin(dim=0), X.amax(dim=0)))
+    kernel, codes = mixed_kernel(d, words), word_codes(bounds, words)
+    y = data(25, d)[1]
+    variances = None if yvar is None else torch.full_like(y, yvar)
+    noise = default_likelihood() if yvar is None else None
+    model = SingleTaskGP(
+        X, y, variances, noise, covar_module=kernel, input_transform=codes
+    )
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+    return mll
+
+
+@pytest.mark.parametrize("yvar", [None, 0.01])
+@pytest.mark.parametrize("words", [{2: 3}, {0: 2, 3: 4}, {0: 5}])
+def test_so_are_those_of_numbers_and_words(
+    words: dict[int, int], yvar: float | None
+) -> None:
+    compare(of_words(words, yvar))
+
+
+def attained(mll: ExactMarginalLogLikelihood) -> float:
+    mll.train()
+    closed = likelihood_of(mll)
+    assert closed is not None
+    return float(closed()[0])
+
+
+@pytest.mark.parametrize("yvar", [None, 0.01])
+@pytest.mark.parametrize(("n", "d"), [(9, 2), (30, 3)])
+def test_the_fit_is_the_same(n: int, d: int, yvar: float | None) -> None:
+    own, reference = of_model(n, d, yvar), of_model(n, d, yvar)
     fit_likelihood(own)
-    fit_gpytorch_mll(reference)
     assert not own.training
+    fit_gpytorch_mll(reference)
     pairs = zip(own.parameters(), reference.parameters(), strict=True)
     for found, known in pairs:
         torch.testing.assert_close(found, known, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("words", [{2: 3}, {0: 2, 3: 4}])
+def test_with_words_it_attains_at_least_as_much(words: dict[int, int]) -> None:
+    own, reference = of_words(words), of_words(words)
+    fit_likelihood(own)
+    fit_gpytorch_mll(reference)
+    assert attained(own) <= attained(reference) + 1e-5
+    for name, parameter, constraint in own.named_parameters_and_constraints():
+        if constraint is not None:
+            assert bool((parameter >= constraint.lower_bound).all()), name
+
+
+def test_a_fit_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    mll = of_words({2: 3})
+
+    def broken(*arguments: Any, **options: Any) -> OptimizationResult:
+        return OptimizationResult(
+            step=0, fval=0.0, status=OptimizationStatus.FAILURE, message="no step"
+        )
+
+    monkeypatch.setattr(marginal, "scipy_minimize", broken)
+    with (
+        pytest.warns(OptimizationWarning, match="no step"),
+        pytest.raises(ModelFittingError),
+    ):
+        fit_likelihood(mll)
+
+
 def other_models() -> list[ExactMarginalLogLikelihood]:
-    some = default_kernel(2)
-    some.active_dims = torch.tensor([0, 1])
     prior = RBFKernel(ard_num_dims=2, lengthscale_prior=GammaPrior(3.0, 6.0))
-    kernels = [ScaleKernel(RBFKernel()), MaternKernel(), some, prior, RBFKernel()]
+    kernels = [ScaleKernel(RBFKernel()), MaternKernel(), prior, RBFKernel()]
     found = [of_model(12, 2, covar_module=kernel.double()) for kernel in kernels]
     warp = Warp(d=2, indices=[0, 1])
     return [*found, of_model(12, 2, input_transform=warp)]
@@ -101,7 +179,7 @@ def other_models() -> list[ExactMarginalLogLikelihood]:
 
 @pytest.mark.parametrize("mll", other_models())
 def test_other_models_are_fitted_by_gpytorch(mll: ExactMarginalLogLikelihood) -> None:
-    assert not has_closed_form(mll)
+    assert likelihood_of(mll) is None
     before = [parameter.detach().clone() for parameter in mll.parameters()]
     fit_likelihood(mll)
     after = list(mll.parameters())
