@@ -162,7 +162,9 @@ class LookAhead(Rule):
             return replace(after, spent=before.spent + len(rows))
         path = self.costs.visiting_order(before.previous, rows)
         spent = before.spent + self.costs.along(before.previous, path)
-        return replace(after, previous=int(path[-1]), spent=spent)
+        # Where all others are excluded, a model is learnt of what was known before.
+        previous = self.costs.end(before.previous, rows)
+        return replace(after, previous=previous, spent=spent)
 
     def order(self, memory: Visits, rows: Tensor, before: Tensor) -> Tensor:
         r"""The rows in visiting order: after ``before`` always the cheapest next."""

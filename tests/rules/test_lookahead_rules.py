@@ -354,6 +354,19 @@ def test_costs_may_depend_on_the_row_before() -> None:
     assert memory.spent == pytest.approx(sum(steps))
 
 
+def test_where_all_rows_are_excluded_the_last_visit_stays() -> None:
+    pool = Pool(X)
+    rule = ExpectedMisclassification(costs=RowCosts(pool, walk))
+    strategy = Strategy(pool, Above(LEVEL), rule=rule)
+    state = strategy.tell(strategy.init(), Observations([3, 5], [0.2, 0.7]))
+    memory = state.belief.memory
+    state = strategy.exclude(state, range(N))  # a model is learnt of the two values
+    assert state.belief.fits.is_informed
+    assert memory.previous is not None
+    assert state.belief.memory.previous == memory.previous
+    assert state.belief.memory.spent == memory.spent
+
+
 @pytest.mark.parametrize("rule", [rule for rule, _ in RULES[:-1]], ids=IDS[:-1])
 def test_of_rows_that_are_alike_the_first_is_chosen(rule) -> None:
     # A centred grid and data at its centre: opposite rows differ by rounding alone.
