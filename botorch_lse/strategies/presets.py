@@ -92,8 +92,9 @@ class GPStrategy(Strategy):
             hyper-parameters fitted to all data make earlier intervals no evidence; so
             a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
-            rounded up to whole rounds. Default 0 for fixed models, else ``10 d``, at
-            most one per row: with few data a fitted model is far too sure. If the noise
+            rounded up to whole rounds. Default 0 for fixed models, else ``10 d`` (a
+            word is one input, and each of its levels has a place), at most one per row:
+            with few data a fitted model is far too sure. If the noise
             is unknown too, four of these rows are then measured again, because a fit
             without replicates may take a region for noise.
         level_z: Raise the scale of a fitted model until the level is within this many

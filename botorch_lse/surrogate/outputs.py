@@ -125,8 +125,10 @@ class GaussianProcesses:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
             return 0
-        inputs = min(self.candidates.d, MOST_FIRST_INPUTS)
-        each = FIRST_PER_INPUT * inputs * self.layout.n_each
+        # A word is one input, whatever its levels, of which each is to be seen.
+        levels = [n for _, n in self.candidates.words.values()]
+        inputs = min(self.candidates.d - sum(levels) + len(levels), MOST_FIRST_INPUTS)
+        each = max(FIRST_PER_INPUT * inputs, *levels, 0) * self.layout.n_each
         each = min(each, len(self.pool))
         # One at least, as a model is learnt when something is told; and however much
         # history tells, as many as are to be measured again.

@@ -3,6 +3,7 @@ r"""A model learnt from few data decides little: initial design, scale, sides.""
 import dataclasses
 import math
 
+import pandas as pd
 import pytest
 import torch
 from botorch.models import SingleTaskGP
@@ -77,6 +78,16 @@ def test_the_first_design_has_ten_rows_per_input(case):
     assert not state.belief.fits.is_informed
     state = run(strategy, flat, rounds=4)
     assert state.belief.fits.is_informed
+
+
+@pytest.mark.parametrize(("n_levels", "n_rows"), [(3, 20), (20, 20), (45, 45)])
+def test_a_word_is_one_input_whatever_its_levels(n_levels, n_rows):
+    words = [f"level {i % n_levels}" for i in range(180)]
+    rows = pd.DataFrame({"x": [i / 180 for i in range(180)], "s": words})
+    strategy = Strategy(Pool(rows), Above(0.5), batch_size=n_rows)
+    assert strategy.parts.model.n_first == n_rows + 4  # for the noise
+    first = strategy.ask(strategy.init()).indices
+    assert len({words[row] for row in first.tolist()}) == n_levels  # each is seen
 
 
 def test_the_first_design_fills_the_space():
