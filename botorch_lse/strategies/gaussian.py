@@ -120,7 +120,7 @@ BY_PLAN = (
 """What the forecast for several outputs or levels rests on."""
 ENDLESS = (
     "Rows very near to the level, or noise, take most of them: ask for less by a "
-    "larger `epsilon`, or look for a wrong value."
+    "larger `epsilon`, end by `max_observations`, or look for a wrong value."
 )
 """What a forecast says that ended where no number is worth the wait."""
 ADVICE = ("decades", "noise", "growing noise")
