@@ -2,10 +2,11 @@ r"""The outputs of a model one by one, and regions of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
@@ -209,14 +210,39 @@ def _spread_of(model: Model, transform: PosteriorTransform | None) -> float:
     return spread if spread > 0 else 1.0
 
 
-def on_device(
-    region: ValueRegion, parts: Sequence[Sequence[Tensor]]
-) -> tuple[ValueRegion, list[list[Tensor]]]:
-    r"""A region where tensors are, and these flat and in double precision.
+def set_pending_of_each(score: AcquisitionFunction, X_pending: Tensor | None) -> None:
+    r"""Set the points that are being measured, for a score and each of its outputs.
+
+    Args:
+        score: An acquisition function that has one for each output, ``outputs``.
+        X_pending: ``n' x d``, or ``None``.
+    """
+    outputs = cast(Sequence[AcquisitionFunction], score.outputs)
+    for each in outputs:
+        each.set_X_pending(X_pending)
+    score.X_pending = outputs[0].X_pending
+
+
+def value_of_region(
+    region: ValueRegion,
+    known: Sequence[tuple[Tensor, Tensor]],
+    value: Callable[[ValueRegion, list[Tensor], list[Tensor]], Tensor],
+) -> Tensor:
+    r"""Values of points by what is known of each output, such as moments or ends.
 
     Args:
         region: The region.
-        parts: Rows of tensors of one shape, such as ends or moments of each output.
+        known: For each output two tensors of one shape.
+        value: From the region, where the tensors are, and these flat and in double
+            precision to the values of the points.
+
+    Returns:
+        Values in the shape and precision of the tensors.
     """
-    flat = [[one.double().flatten() for one in part] for part in parts]
-    return moved(region, parts[0][0].device), flat
+    like = known[0][0]
+    first, second = (
+        [one.double().flatten() for one in part] for part in zip(*known, strict=True)
+    )
+    with torch.device(like.device):  # cells are counted there
+        found = value(moved(region, like.device), first, second)
+    return found.view_as(like).to(like)

@@ -33,7 +33,13 @@ from botorch_lse.acquisition.base import (
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import Averages
-from botorch_lse.acquisition.outputs import on_device, outputs_of, region_of, units_of
+from botorch_lse.acquisition.outputs import (
+    outputs_of,
+    region_of,
+    set_pending_of_each,
+    units_of,
+    value_of_region,
+)
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.confidence.regions import intersect_path, path_betas, safe_sqrt
 from botorch_lse.confidence.schedules import BetaSchedule, beta_schedule
@@ -251,19 +257,13 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
         if self.region is None:
             super().set_X_pending(X_pending)
             return
-        for each in self.outputs:
-            each.set_X_pending(X_pending)  # type: ignore[operator]  # made above
-        AcquisitionFunction.set_X_pending(self, pending_matrix(X_pending))
+        set_pending_of_each(self, X_pending)
 
     def _values(self, X: Tensor) -> Tensor:
         if self.region is None:
             return super()._values(X)
         moments = [each._mean_and_sigma(X) for each in self.outputs]  # type: ignore[operator]
-        mean, sigma = zip(*moments, strict=True)
-        region, (means, sigmas) = on_device(self.region, (mean, sigma))
-        with torch.device(mean[0].device):  # cells are counted there
-            found = self._of_region(region, means, sigmas)
-        return found.view_as(mean[0]).to(mean[0])
+        return value_of_region(self.region, moments, self._of_region)
 
     def _of_region(
         self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
@@ -753,19 +753,19 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         if self.region is None:
             super().set_X_pending(X_pending)
             return
-        for each in self.outputs:
-            each.set_X_pending(X_pending)  # type: ignore[operator]  # made above
-        AcquisitionFunction.set_X_pending(self, pending_matrix(X_pending))
+        set_pending_of_each(self, X_pending)
 
     def _values(self, X: Tensor) -> Tensor:
         if self.region is None:
             return super()._values(X)
-        found = [each._region(X) for each in self.outputs]  # type: ignore[operator]
-        lower, upper = zip(*found, strict=True)
-        region, (low, high) = on_device(self.region, (lower, upper))
-        with torch.device(lower[0].device):  # cells are counted there
-            value = region.ambiguity(low, high, self.units)
-        return value.view_as(lower[0]).to(lower[0])
+        ends = [each._region(X) for each in self.outputs]  # type: ignore[operator]
+
+        def ambiguity_of(
+            region: ValueRegion, lower: list[Tensor], upper: list[Tensor]
+        ) -> Tensor:
+            return region.ambiguity(lower, upper, self.units)
+
+        return value_of_region(self.region, ends, ambiguity_of)
 
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
         return ambiguity(lower, upper, self.threshold.to(lower))

@@ -13,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -62,6 +62,7 @@ from botorch_lse.acquisition.outputs import (
     outputs_of,
     per_output,
     region_of,
+    set_pending_of_each,
     units_of,
 )
 from botorch_lse.confidence.classify import accuracy, ratio
@@ -708,7 +709,7 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
     @property
     def parts(self) -> list[qNegMaxPosteriorVariance]:
         r"""The weighted criterion of each output; the value is their smallest."""
-        return list(self.outputs)  # type: ignore[arg-type]  # made above
+        return _parts(self)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         r"""Set the points that are being measured: they count as observed.
@@ -719,13 +720,16 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         Raises:
             BotorchTensorDimensionError: If it is not a matrix.
         """
-        for part in self.parts:
-            part.set_X_pending(X_pending)
-        self.X_pending = self.parts[0].X_pending
+        set_pending_of_each(self, X_pending)
 
     def forward(self, X: Tensor) -> Tensor:
         r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
         return torch.stack([part(X) for part in self.parts]).amin(dim=0)
+
+
+def _parts(criterion: AcquisitionFunction) -> list[qNegMaxPosteriorVariance]:
+    r"""The targets of a criterion as each of its ``outputs`` sees them."""
+    return list(cast(Sequence[qNegMaxPosteriorVariance], criterion.outputs))
 
 
 def _criterion(
@@ -965,11 +969,6 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
         self.means = [part._all_means() for part in parts]
         self.units = units_of(outputs)
 
-    @property
-    def parts(self) -> list[qNegMaxPosteriorVariance]:
-        r"""The targets of a region, as each output sees them."""
-        return list(self.outputs)  # type: ignore[arg-type]  # made above
-
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         r"""Set the points that are being measured: they count as observed.
 
@@ -983,9 +982,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
         if self.region is None:
             super().set_X_pending(X_pending)
             return
-        for part in self.parts:
-            part.set_X_pending(X_pending)
-        self.X_pending = self.parts[0].X_pending
+        set_pending_of_each(self, X_pending)
 
     def _taken_of_region(
         self,
@@ -999,7 +996,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
             taken_at: From some of the targets to what reductions of the variances of
                 all outputs, ``b x r`` each, take off the loss there.
         """
-        parts = self.parts
+        parts = _parts(self)
         batches = [part._batch(X) for part in parts]
         total = X.new_zeros((), dtype=torch.float64)
         width = sum(part._width for part in parts)
@@ -1124,7 +1121,7 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         assert self.region is not None  # it was asked
         cells = self.region.cells
         mean = [own[rows] for own in self.means]
-        variance = [part.variance[rows] for part in self.parts]
+        variance = [part.variance[rows] for part in _parts(self)]
         shares, weights = level_weights(cells, mean, variance), []
         taus = per_output(self.tau, "tau", len(self.units))
         for j, unit in enumerate(self.units):
@@ -1171,7 +1168,7 @@ class qExpectedMisclassification(LevelTargetAcquisitionFunction):  # noqa: N801 
         r"""The doubt about the class, see ``functional/class_removal.py``."""
         assert self.region is not None  # it was asked
         mean = [own[rows] for own in self.means]
-        variance = [part.variance[rows] for part in self.parts]
+        variance = [part.variance[rows] for part in _parts(self)]
         return class_removal(self.region.cells, mean, variance).of
 
 

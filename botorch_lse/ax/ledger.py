@@ -47,7 +47,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,6 +260,27 @@ _Arrival = tuple[Round, list[Measurement]]
 """What a trial brought, and what of it was measured elsewhere."""
 
 
+@dataclass
+class _Asked:
+    r"""What the generator runs of one trial ask for.
+
+    Args:
+        plans, seen, gone: See ``_Entry``.
+        arms: The arms by their names.
+        weights: The weight of each arm, of all runs together.
+        rounds: The first round that asked for each own arm.
+        counts: How often the plan holds each own arm.
+    """
+
+    plans: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    seen: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    gone: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    arms: dict[str, Arm] = field(default_factory=dict)
+    weights: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    rounds: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
 class _Entry(NamedTuple):
     r"""The contribution of one trial to the ledger.
 
@@ -403,73 +424,32 @@ class LedgerReader:
     def _entry(self, trial: BaseTrial, values: _Values) -> _Entry:
         r"""The contribution of one trial to the ledger.
 
-        First it finds which node asked for each arm, then what became of the arm: an
-        arm with a result is measured; one without is asked for again if its trial or
-        its measurement failed, used up if it was abandoned or stopped early, else it is
-        running. Of arms that this node did not ask for only results and running rows
-        matter.
+        First it finds which node asked for each arm, then what became of the arm. Of
+        arms that this node did not ask for only results and running rows matter.
         """
-        plans: dict[int, tuple[int, ...]] = {}
-        seen: dict[int, tuple[int, ...]] = {}
-        gone: dict[int, tuple[int, ...]] = {}
-        rounds: dict[str, int] = {}  # of each own arm the first that asked for it
-        n_asked: Counter[str] = Counter()  # how often the plan holds each own arm
-        weights: defaultdict[str, float] = defaultdict(float)
-        arms: dict[str, Arm] = {}
-        for run in trial.generator_runs:
-            if is_own := node_name_of(run) == self.node_name:
-                number, plan, results, excluded = self._plan(run, trial.index)
-                plans[number] = plan
-                seen.setdefault(number, results)
-                gone.setdefault(number, excluded)
-            for arm, weight in arms_of(run):
-                arms.setdefault(arm.name, arm)
-                weights[arm.name] += weight
-                if is_own:
-                    rounds.setdefault(arm.name, number)
-                    n_asked[arm.name] += round(weight)
+        asked, counts = self._asked(trial), trial.status in _COUNTS
         parts: list[tuple[int | None, Round]] = []
         failed, points = list[tuple[int, int]](), list[Point]()
         spoilt = list[str]()
-        for name, arm in arms.items():
-            is_own, given = name in rounds, values.get(name, {})
+        for name, arm in asked.arms.items():
+            is_own, given = name in asked.rounds, values.get(name, {})
             left_out = is_left_out(trial, name)
-            is_spoilt = (
-                trial.status in _COUNTS and not left_out and self._is_spoilt(given)
-            )
+            is_spoilt = counts and not left_out and self._is_spoilt(given)
             spoilt += [name] if is_spoilt else []
             if (left_out or is_spoilt) and not is_own:
                 continue
             if not is_own and self._is_history(arm):
-                if trial.status in _COUNTS:
-                    points += self._point(trial, arm, weights[name], values)
+                if counts:
+                    points += self._point(trial, arm, asked.weights[name], values)
                 continue
             row = self._located(self.space.row_of, trial, arm)
             if (left_out or is_spoilt) and trial.status != TrialStatus.STALE:
-                failed.append((row, rounds[name]))
-            count = n_asked[name] if is_own else 1
-            counts = trial.status in _COUNTS and not (left_out or is_spoilt)
-            result = None
-            if counts:
-                weight = weights[name] if isinstance(trial, BatchTrial) else 1.0
-                result = self._measurement(trial.index, name, row, weight, given)
-            if result is not None:
-                part = Round(results=(replace(result, count=count),))
-            elif is_spoilt or trial.status in _FREES or (counts and not is_own):
-                continue
-            elif left_out or trial.status.is_early_stopped:
-                part = Round(lost=count * (row,))
-            else:
-                remedy = (
-                    how_to_fill(trial.index, self.metrics, given) if counts else None
-                )
-                part = Round(
-                    running=count * (row,),
-                    running_trials=(trial.index,),
-                    unfilled=(trial.index,) if counts else (),
-                    remedy=remedy,
-                )
-            parts.append((rounds.get(name), part))
+                failed.append((row, asked.rounds[name]))
+            part = None
+            if not is_spoilt:
+                part = self._part(trial, asked, name, row, given)
+            if part is not None:
+                parts.append((asked.rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
         # What failed, or storage does not hold at all, is nan, which is no maximum.
         largest = max([0.0, *(abs(given) for given, _, _ in learnt)])
@@ -477,15 +457,66 @@ class LedgerReader:
             [0.0, *(abs(stored - given) for given, stored, _ in learnt)]
         )
         return _Entry(
-            plans,
-            seen,
-            gone,
+            asked.plans,
+            asked.seen,
+            asked.gone,
             parts,
             tuple(points),
             tuple(failed),
             tuple(spoilt),
             largest,
             rounding_error,
+        )
+
+    def _asked(self, trial: BaseTrial) -> _Asked:
+        r"""What the generator runs of a trial ask for."""
+        asked = _Asked()
+        for run in trial.generator_runs:
+            if is_own := node_name_of(run) == self.node_name:
+                number, plan, results, excluded = self._plan(run, trial.index)
+                asked.plans[number] = plan
+                asked.seen.setdefault(number, results)
+                asked.gone.setdefault(number, excluded)
+            for arm, weight in arms_of(run):
+                asked.arms.setdefault(arm.name, arm)
+                asked.weights[arm.name] += weight
+                if is_own:
+                    asked.rounds.setdefault(arm.name, number)
+                    asked.counts[arm.name] += round(weight)
+        return asked
+
+    def _part(
+        self,
+        trial: BaseTrial,
+        asked: _Asked,
+        name: str,
+        row: int,
+        given: Mapping[str, tuple[float, float, float]],
+    ) -> Round | None:
+        r"""The contribution of an arm whose values are finite.
+
+        An arm with a result is measured. One without contributes nothing if its trial
+        failed, so that it is asked for again; it is used up if it was abandoned or
+        stopped early; else it is running.
+        """
+        is_own, left_out = name in asked.rounds, is_left_out(trial, name)
+        count = asked.counts[name] if is_own else 1
+        counts, remedy = trial.status in _COUNTS and not left_out, None
+        if counts:
+            weight = asked.weights[name] if isinstance(trial, BatchTrial) else 1.0
+            result = self._measurement(trial.index, name, row, weight, given)
+            if result is not None:
+                return Round(results=(replace(result, count=count),))
+            remedy = how_to_fill(trial.index, self.metrics, given)
+        if trial.status in _FREES or (counts and not is_own):
+            return None
+        if left_out or trial.status.is_early_stopped:
+            return Round(lost=count * (row,))
+        return Round(
+            running=count * (row,),
+            running_trials=(trial.index,),
+            unfilled=(trial.index,) if counts else (),
+            remedy=remedy,
         )
 
     def _is_spoilt(self, given: Mapping[str, tuple[float, float, float]]) -> bool:

@@ -97,16 +97,8 @@ class Candidates:
             ValueError: If a column or a cell is not what it should be, or two lines are
                 the same candidate.
         """
-        if not table.lines:
-            raise ValueError(f"{table.name}: expected candidates, but got no line.")
-        for name in (SHEET, REPEAT):
-            if table.column(name) is not None:
-                raise ValueError(
-                    f"{table.name}: expected candidates, but column {name!r} is one of "
-                    "a sheet. Name the table of all candidates, or rename the column."
-                )
+        _check_is_of_candidates(table)
         faults = Faults()
-        _check_lines(table)
         key = None if key is None else _known(table, key, "key")
         ignored = tuple(_known(table, name, "ignore") for name in ignore)
         by_log = tuple(_known(table, name, "logs") for name in logs)
@@ -126,24 +118,9 @@ class Candidates:
             with faults.noted():
                 _check_key(table, key)
         faults.check()
-        # By inputs first: what has equal inputs stands together.
-        frame = pd.DataFrame(parts)
-        names = [""] * len(frame) if key is None else table.texts(key)
-        order = frame.assign(**{"": names}).sort_values([*chosen, ""]).index
-        lines = tuple(table.lines[i] for i in order)
-        frame = frame.loc[order].reset_index(drop=True)
-        found = cls(
-            table,
-            key,
-            chosen,
-            notation,
-            lines,
-            frame,
-            by_log,
-            ignored,
-            own,
-            tuple(open),
-        )
+        lines, frame = _in_order(table, key, pd.DataFrame(parts))
+        known = table, key, chosen, notation, lines, frame
+        found = cls(*known, by_log, ignored, own, tuple(open))
         for check in (found._check_names, found._check_logs):
             with faults.noted():
                 check()
@@ -452,6 +429,31 @@ class Candidates:
             "they are different samples, let a column name them: "
             f"{self.notation.advice('key', 'NAME')}."
         )
+
+
+def _check_is_of_candidates(table: Table) -> None:
+    if not table.lines:
+        raise ValueError(f"{table.name}: expected candidates, but got no line.")
+    for name in (SHEET, REPEAT):
+        if table.column(name) is not None:
+            raise ValueError(
+                f"{table.name}: expected candidates, but column {name!r} is one of a "
+                "sheet. Name the table of all candidates, or rename the column."
+            )
+    _check_lines(table)
+
+
+def _in_order(
+    table: Table, key: str | None, frame: pd.DataFrame
+) -> tuple[tuple[Line, ...], pd.DataFrame]:
+    r"""The lines and cells of candidates by inputs, then by the column of names.
+
+    What has equal inputs stands together.
+    """
+    names = [""] * len(frame) if key is None else table.texts(key)
+    order = frame.assign(**{"": names}).sort_values([*frame.columns, ""]).index
+    lines = tuple(table.lines[i] for i in order)
+    return lines, frame.loc[order].reset_index(drop=True)
 
 
 def _check_lines(table: Table) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_, or_
 from typing import Any, ClassVar
 
 import torch
@@ -546,10 +547,7 @@ class And(Region):
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether all parts hold."""
-        found = self.parts[0].class_of(is_above)
-        for part in self.parts[1:]:
-            found = found & part.class_of(is_above)
-        return found
+        return reduce(and_, (part.class_of(is_above) for part in self.parts))
 
 
 @dataclass(frozen=True)
@@ -578,10 +576,7 @@ class Or(Region):
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
         r"""Whether at least one part holds."""
-        found = self.parts[0].class_of(is_above)
-        for part in self.parts[1:]:
-            found = found | part.class_of(is_above)
-        return found
+        return reduce(or_, (part.class_of(is_above) for part in self.parts))
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,34 @@ class Auditable(Protocol):
         r"""The kind of knowledge about the noise: see ``AuditNote``."""
 
 
+def facts_for_audits(
+    goal: Goal,
+    *,
+    knows_noise: bool = True,
+    is_gaussian: bool = True,
+    noise_in_words: str = AuditFacts.noise_in_words,
+) -> AuditFacts | None:
+    r"""The facts for audits of a goal; ``None`` where no value shows a row's side.
+
+    Args:
+        goal: What is decided about rows that can be measured.
+        knows_noise: Whether the noise is stated, or is the one of a given model.
+        is_gaussian: See ``AuditFacts``.
+        noise_in_words: See ``AuditFacts``.
+    """
+    facts, judge = goal.facts, goal.judge()
+    if judge is None and not facts.has_one_level:
+        return None
+    return AuditFacts(
+        facts.n_outputs,
+        goal.epsilon if facts.has_one_level else None,
+        by_itself=judge is None or judge.by_itself,
+        is_gaussian=is_gaussian,
+        needs_repeats=not (knows_noise or judge is None or judge.knows_sides),
+        noise_in_words=noise_in_words,
+    )
+
+
 def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:
     r"""The judge of a goal's claims; ``None`` where no value shows a row's side.
 

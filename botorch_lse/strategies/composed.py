@@ -55,7 +55,8 @@ class ComposedStrategy(Strategy):
         delta: The failure probability of the theorem's widths.
         beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
             or a schedule is a heuristic width that claims no confidence.
-        max_observations: The largest number of measurements.
+        max_observations: The largest number of measurements. ``None``: with noise and
+            no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: The largest number of measurements of one row.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the model,

@@ -66,6 +66,7 @@ from botorch_lse.strategies.algorithm import (
     AlgorithmFacts,
     AuditFacts,
     Step,
+    facts_for_audits,
     judge_of,
 )
 from botorch_lse.strategies.forecast import (
@@ -121,7 +122,7 @@ BY_PLAN = (
 """What the forecast for several outputs or levels rests on."""
 ENDLESS = (
     "Rows very near to the level, or noise, take most of them: ask for less by a "
-    "larger `epsilon`, or look for a wrong value."
+    "larger `epsilon`, end by `max_observations`, or look for a wrong value."
 )
 """What a forecast says that ended where no number is worth the wait."""
 ADVICE = ("decades", "noise", "growing noise")
@@ -1330,17 +1331,9 @@ class GaussianAlgorithm(Algorithm):
         r"""The facts for audits; ``None`` where points of their own are decided."""
         if self.items is not self.pool:
             return None
-        facts, judge = self.goal.facts, self.goal.judge()
-        if judge is None and not facts.has_one_level:
-            return None
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
-        return AuditFacts(
-            facts.n_outputs,
-            self.goal.epsilon if facts.has_one_level else None,
-            by_itself=judge is None or judge.by_itself,
-            needs_repeats=not (knows_noise or judge is None or judge.knows_sides),
-        )
+        return facts_for_audits(self.goal, knows_noise=knows_noise)
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""

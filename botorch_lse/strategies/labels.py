@@ -29,7 +29,12 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.strategies.algorithm import Algorithm, AuditFacts, Step
+from botorch_lse.strategies.algorithm import (
+    Algorithm,
+    AlgorithmFacts,
+    AuditFacts,
+    Step,
+)
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Strategy
 from botorch_lse.surrogate.settings import one_each
@@ -47,14 +52,19 @@ class Labels(Algorithm):
         side: ``N`` codes, above or below.
         judge: How values are compared with the labels.
         noise_var: ``N x m`` noise variances of one measurement.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round; ``None`` where the call says how many.
     """
 
     pool: Pool
     side: Tensor
     judge: Judge
     noise_var: Tensor
-    batch_size: int
+    batch_size: int | None
+
+    @property
+    def facts(self) -> AlgorithmFacts:  # type: ignore[override]
+        r"""The facts: any rows teach, since what is drawn does not hang on rounds."""
+        return AlgorithmFacts(size_is_open=self.batch_size is None)
 
     @property
     def audit_facts(self) -> AuditFacts:  # type: ignore[override]
@@ -88,7 +98,8 @@ class Labels(Algorithm):
 
     def round_size(self, belief: None, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
-        return self.batch_size if room is None else min(self.batch_size, room)
+        size = self.batch_size or 1
+        return size if room is None else min(size, room)
 
     def plan(self, belief: None, request: Any) -> Tensor:
         r"""An empty selection: the audit chooses all rows."""
@@ -157,7 +168,8 @@ class LabelAudit(Strategy):
             Default: no noise.
         epsilon: Labels of values that are so near to the threshold are not wrong. A
             region has its own.
-        batch_size: Measurements per round.
+        batch_size: Measurements per round. ``None``: the number in
+            ``ask(state, size=8)`` or in Ax's ``get_next_trials(8)``, by default one.
         max_observations: The largest number of measurements.
         max_repeats: How often one row may be measured (1 for destructive samples: a
             row whose one value is too near to the level for its noise counts as wrong).
@@ -187,7 +199,7 @@ class LabelAudit(Strategy):
     audit: tuple[float, float] = (0.05, 0.05)
     noise_std: float | Sequence[float] | None = None
     epsilon: float = 0.0
-    batch_size: int = 1
+    batch_size: int | None = 1
     max_observations: int | None = None
     max_repeats: int | None = None
 

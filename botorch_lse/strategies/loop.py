@@ -83,7 +83,8 @@ class Strategy(ABC):
         pool: The candidates.
         batch_size: Measurements per round; ``None`` where the algorithm says how many,
             or the call that asks.
-        max_observations: The largest number of measurements.
+        max_observations: The largest number of measurements. ``None``: with noise and
+            no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: How often one row may be measured (1 for destructive samples).
 
     Raises:

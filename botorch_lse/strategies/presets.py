@@ -82,7 +82,8 @@ class GPStrategy(Strategy):
             ``delta``, for one unknown function and any sub-Gaussian noise, in place of
             the widths for a draw from the process.
         epsilon: The accuracy, units of ``y``.
-        max_observations: The largest number of measurements.
+        max_observations: The largest number of measurements. ``None``: with noise and
+            no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: The largest number of measurements of one row.
         refit: How often to refit. An int ``n``: every ``n`` rounds. A float ``r > 1``:
             whenever the number of rounds has grown by the factor ``r`` since the last

@@ -2,6 +2,8 @@ r"""Forecasts for the rows of a pool: what its undecided rows still need."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -78,6 +80,11 @@ def rows_forecast(
     relaxation = Relaxation.of(problem, size, ROUGH)
     assert relaxation is not None  # else the plan would have decided all
     needed = observations_needed(relaxation, beta, most)
+    # Its features leave out a row that is known far better than others, though its gap
+    # may ask for more: it takes about what measurements of this row alone would.
+    alone = noise.min() * (beta / gaps - 1 / posterior.variance[rows]).max()
+    if needed is not None and alone > needed:
+        needed = None if alone > most else math.ceil(alone)
     return Forecast(
         None if needed is None else max(needed, MOST_STEPS),
         "By the optimal design for the gaps of the current estimate and the width of "

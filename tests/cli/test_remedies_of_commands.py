@@ -357,7 +357,7 @@ def a_folder_that_is_gone() -> None:
 
 
 case(
-    "candidates:Candidates.of#1",
+    "candidates:_check_is_of_candidates#1",
     table("x,name\n"),
     CALL,
     "expected candidates, but got no line",
@@ -365,7 +365,7 @@ case(
 )
 OF_A_SHEET = HILL.replace("x,name", "sheet,name")
 case(
-    "candidates:Candidates.of#2",
+    "candidates:_check_is_of_candidates#2",
     table(OF_A_SHEET),
     CALL,
     "Name the table of all candidates, or rename the column",

@@ -380,7 +380,6 @@ NEEDS: list[Need] = [
     ("asks", OF_PAPERS, "events", ["none", "in parts", "abandoned"]),
     ("asks", OF_PAPERS, "host", but("host", "Ax, asynchronous")),
     ("noise", ["burn-in"], "host", but("host", "Ax, asynchronous")),
-    ("asks", [LABELS], "batch", but("batch", "None")),
     ("asks", [LABELS], "noise", ["known", "exact", "by row"]),
     ("asks", [*LINEAR, OF_LINEAR_REGION], "noise", ["known", "by row", "burn-in"]),
     ("noise", ["burn-in"], "asks", ["HRAGEStrategy", "HRAGELinearStrategy"]),

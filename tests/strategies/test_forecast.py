@@ -221,6 +221,49 @@ def test_plan_equals_the_closed_form_for_unrelated_rows() -> None:
     assert planned_observations(posterior, rows, wanted, noise, exact - 1) is None
 
 
+def test_a_row_known_far_better_than_others_is_not_left_out() -> None:
+    r"""Row 0 was measured 400 times, and lies so near to the level that it needs more.
+
+    For unrelated rows each needs ``s2 (beta / gap^2 - 1 / v)`` measurements.
+    """
+    strategy = LSEStrategy(
+        Pool(torch.arange(3.0).unsqueeze(-1)),
+        0.5,
+        model=DenseGP((1e-3,), 1.0, is_rbf=True).kernel(),
+        noise_std=0.5,
+        beta=9.0,
+    )
+    many = torch.zeros(400, dtype=torch.long)
+    y = torch.full((400,), 0.53, dtype=torch.float64)
+    state = strategy.tell(strategy.init(), Observations(many, y).at_round(0))
+    mean, v = 0.53 * 400 / 400.25, 1 / (1 + 400 / 0.25)
+    of_row_0 = 0.25 * (9 / (mean - 0.5) ** 2 - 1 / v)
+    of_others = 2 * 0.25 * (9 / 0.5**2 - 1)
+    found = state.forecast().observations
+    assert found == pytest.approx(of_row_0 + of_others, rel=0.1)
+
+
+def test_a_run_with_a_row_on_the_level_says_so_and_ends_as_it_advises() -> None:
+    pool = Pool(torch.arange(3.0).unsqueeze(-1))
+    known = {"model": DenseGP((1e-3,), 1.0, is_rbf=True).kernel(), "noise_std": 0.5}
+    rows = torch.arange(3).repeat(400)
+    told = Observations(rows, torch.tensor([0.0, 0.5, 1.0]).double().repeat(400))
+    strategy = LSEStrategy(pool, 0.5, **known)
+    state = strategy.tell(strategy.init(), told.at_round(0))
+    assert state.classification.undecided.tolist() == [False, True, False]
+    forecast = state.forecast()
+    assert forecast.more_than == 10_000
+    for advice in ("a larger `epsilon`", "end by `max_observations`"):
+        assert advice in str(forecast)
+    for advised, reason in (
+        ({"epsilon": 0.3}, "decided"),
+        ({"max_observations": len(rows)}, "budget"),
+    ):
+        strategy = LSEStrategy(pool, 0.5, **known, **advised)
+        ended = strategy.tell(strategy.init(), told.at_round(0))
+        assert ended.stop_reason == reason
+
+
 def test_forecasts_say_what_they_rest_on() -> None:
     known = make(MELKStrategy).init().forecast()
     assert str(known).startswith(f"About {known.observations} more evaluations until")

@@ -50,6 +50,7 @@ from botorch_lse.strategies.algorithm import (
     AlgorithmFacts,
     AuditFacts,
     Step,
+    facts_for_audits,
     judge_of,
 )
 from botorch_lse.strategies.forecast import Forecast, smallest
@@ -713,16 +714,10 @@ class LinearAlgorithm(Algorithm):
         r"""The facts for audits; ``None`` where points of their own are decided."""
         if self.items is not self.pool:
             return None
-        facts, judge = self.goal.facts, self.goal.judge()
-        if judge is None and not facts.has_one_level:
-            return None
-        return AuditFacts(
-            facts.n_outputs,
-            self.goal.epsilon if facts.has_one_level else None,
-            by_itself=judge is None or judge.by_itself,
-            # The noise is only bounded, but where it is estimated.
-            is_gaussian=self.burn_in is not None,
-            noise_in_words=self.noise_in_words,
+        # The noise is only bounded, but where it is estimated.
+        is_gaussian = self.burn_in is not None
+        return facts_for_audits(
+            self.goal, is_gaussian=is_gaussian, noise_in_words=self.noise_in_words
         )
 
     def audit_judge(self, belief: LinearBelief) -> Judge:

@@ -518,6 +518,36 @@ def test_labels_of_somebody_else_are_audited() -> None:
     assert again.classification.guarantee == state.classification.guarantee
 
 
+def test_the_call_may_say_how_many_labels_are_audited_at_once() -> None:
+    pool, side, truth = claimed(0.0)
+    truth = truth.sign().clamp_min(0.0)
+    strategy = audit(pool, side > 0, tolerance=0.05, batch_size=None)
+    one_by_one = played(audit(pool, side > 0, tolerance=0.05), truth, std=0.0)
+    state = strategy.init()
+    assert len(strategy.ask(state)) == 1
+    for size in (1, 5, 20, 40):
+        batch = strategy.ask(state, size=size)
+        assert len(batch) == size
+        state = strategy.tell(state, batch.observe(truth[batch.order]))
+    assert state.stop_reason == one_by_one.stop_reason == "audited"
+    assert set(one_by_one.history.indices.tolist()) <= set(
+        state.history.indices.tolist()
+    )
+    again = strategy.replay(state.observations)
+    assert again.classification.guarantee == state.classification.guarantee
+
+
+def test_a_budget_limits_an_audit_whose_calls_say_how_many() -> None:
+    pool, side, truth = claimed(0.0)
+    strategy = audit(pool, side > 0, batch_size=None, max_observations=5)
+    batch = strategy.ask(strategy.init(), size=20)
+    assert len(batch) == 5
+    ended = strategy.tell(
+        strategy.init(), batch.observe((truth[batch.order] > 0).double())
+    )
+    assert ended.stop_reason == "budget"
+
+
 def test_labels_that_are_wrong_are_not_confirmed() -> None:
     pool, side, truth = claimed(0.2)
     words = ["above" if s > 0 else "below" for s in side.tolist()]
