@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import torch
 from botorch.exceptions.errors import ModelFittingError
 from botorch.exceptions.warnings import BotorchWarning
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.multitask import MultiTaskGP
 from gpytorch.kernels import AdditiveKernel, Kernel, ScaleKernel
@@ -75,6 +74,13 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
             stacklevel=2,
         )
         return -math.inf, model.eval()
+
+
+def fit_gpytorch_mll(mll: ExactMarginalLogLikelihood) -> None:
+    r"""BoTorch's fit, loaded for a fit that is not remembered: it brings SciPy."""
+    from botorch.fit import fit_gpytorch_mll as fit
+
+    fit(mll)
 
 
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
