@@ -397,10 +397,10 @@ class _Reading:
         lines = list(io.StringIO(text, newline=""))
         first = next(i for i, line in enumerate(lines) if line.strip())
         told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
-        delimiters = DELIMITERS if told is None else (told[1],)
+        delimiters: Sequence[str] = DELIMITERS if told is None else (told[1],)
         # All that stand nowhere leave the lines whole: one of them shows how that is.
         none = [each for each in delimiters if each not in text][1:]
-        delimiters = tuple(each for each in delimiters if each not in none)
+        delimiters = [each for each in delimiters if each not in none]
         start = first if told is None else first + 1
         readings = [_Reading.of(lines, start, each, blank) for each in delimiters]
         found = max(readings, key=_Reading.agreement)
