@@ -55,9 +55,10 @@ def number_with(mark: str, text: str) -> float | None:
         mark: The decimal mark.
         text: The text.
     """
-    text = plain(text)
-    if not _NUMBERS[mark].fullmatch(text):
-        return None
+    if not _NUMBERS[mark].fullmatch(text):  # as most are: nothing is to be cleaned
+        text = plain(text)
+        if not _NUMBERS[mark].fullmatch(text):
+            return None
     number = float(text.replace(mark, "."))
     return number if abs(number) < float("inf") else None
 

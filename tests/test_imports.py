@@ -129,6 +129,14 @@ def test_imports_bring_no_distributions_of_scipy(brought: dict[str, set[str]]) -
         assert brought[statement].isdisjoint({"scipy.stats", "scipy.ndimage"})
 
 
+def test_tables_bring_what_fits_before_something_is_fitted(
+    brought: dict[str, set[str]],
+) -> None:
+    commands = brought["from botorch_lse.cli import commands"]
+    assert "botorch_lse.models.explanations" in commands
+    assert commands.isdisjoint({"botorch.fit", "scipy.optimize"})
+
+
 @pytest.mark.parametrize("name", botorch_lse.__all__)
 def test_public_names_exist(name: str) -> None:
     assert getattr(botorch_lse, name).__doc__

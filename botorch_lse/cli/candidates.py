@@ -459,13 +459,11 @@ def _in_order(
 def _check_lines(table: Table) -> None:
     r"""Ask about lines that are not candidates: units, a second header, a sum."""
     first, last = table.lines[0], table.lines[-1]
-    faults, numeric = Faults(), list[str]()
-    for name in table.header:
-        below = [text for text in table.texts(name)[1:] if text]
-        if below and sum(map(is_number, below)) >= MOSTLY * len(below):
-            numeric.append(name)
-    units = {name: first.cells[name] for name in numeric if first.cells[name]}
-    if units and not any(map(_is_value, first.cells.values())):
+    faults, units = Faults(), dict[str, str]()
+    if not any(map(_is_value, first.cells.values())):
+        filled = {name: text for name, text in first.cells.items() if text}
+        units = {n: u for n, u in filled.items() if _is_mostly_numbers(table, n)}
+    if units:
         name, unit = next(iter(units.items()))
         faults.said.append(
             f"{table.name}, line {first.number}: expected a candidate, but it looks "
@@ -486,6 +484,12 @@ def _check_lines(table: Table) -> None:
             "it another name."
         )
     faults.check()
+
+
+def _is_mostly_numbers(table: Table, name: str) -> bool:
+    r"""Whether what a column holds below its first line is mostly numbers."""
+    below = [text for text in table.texts(name)[1:] if text]
+    return bool(below) and sum(map(is_number, below)) >= MOSTLY * len(below)
 
 
 def _is_value(text: str) -> bool:
@@ -578,10 +582,11 @@ def _described_by(
 
 def _counts_up(table: Table, name: str, notation: Notation) -> bool:
     r"""Whether a column holds 1, 2, 3, ..., or the like from another number on."""
-    numbers = [notation.number(text) for text in table.texts(name)]
-    first = numbers[0]
-    wanted = None if first is None else [first + i for i in range(len(numbers))]
-    return len(numbers) > 2 and numbers == wanted
+    numbers = map(notation.number, table.texts(name))
+    first = next(numbers)
+    if first is None or len(table.lines) <= 2:
+        return False
+    return all(number == first + i for i, number in enumerate(numbers, 1))
 
 
 def _yes_or_no(text: str) -> float | None:
@@ -625,10 +630,10 @@ def _read_column(
                 remedy += f"; if it is a word, {notation.advice('words', name)}"
             faults.said.append(str(table.complaint(line, name, wanted, came, remedy)))
     faults.check()
-    answers = [_yes_or_no(text) for text in cells]
-    if not is_words and None not in answers:
-        return list(answers)
-    if not is_words and 2 * sum(map(is_number, cells)) > len(cells):
+    if not is_words and all(_yes_or_no(text) is not None for text in cells):
+        return [_yes_or_no(text) for text in cells]
+    is_doubtful = not is_words and table.doubtful(name) is not None
+    if is_doubtful and 2 * sum(map(is_number, cells)) > len(cells):
         check_marks(table, name, notation)
     own = notation.with_mark(table.mark(name))
     numbers = [own.number(text) for text in cells]

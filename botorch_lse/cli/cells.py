@@ -257,15 +257,17 @@ class Table:
         Args:
             column: The name of the column in the header.
         """
-        bare = [(line, without_sign(line.cells[column])) for line in self.lines]
-        numbers = [(line, text) for line, text in bare if is_number(text)]
-        marked = [(line, text) for line, text in numbers if marks_of(text)]
-        if not all(is_doubtful(text) for _, text in marked):
-            return None
-        marks = {mark for _, text in marked for mark in marks_of(text)}
-        if marks == {self.mark()} and len(marked) == len(numbers):
-            return None
-        return marked[0][0] if marked else None
+        first, are_marked, marks = None, True, set[str]()
+        for line in self.lines:
+            text = without_sign(line.cells[column])
+            if not is_number(text):
+                continue
+            own = marks_of(text)
+            if own and not is_doubtful(text):
+                return None  # in large tables long before their end
+            first = line if own and first is None else first
+            are_marked, marks = are_marked and bool(own), marks | own
+        return None if are_marked and marks == {self.mark()} else first
 
     def complaint(
         self, line: Line | int, column: str, wanted: str, came: str, remedy: str
@@ -395,7 +397,10 @@ class _Reading:
         lines = list(io.StringIO(text, newline=""))
         first = next(i for i, line in enumerate(lines) if line.strip())
         told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
-        delimiters = DELIMITERS if told is None else (told[1],)
+        delimiters: Sequence[str] = DELIMITERS if told is None else (told[1],)
+        # All that stand nowhere leave the lines whole: one of them shows how that is.
+        none = [each for each in delimiters if each not in text][1:]
+        delimiters = [each for each in delimiters if each not in none]
         start = first if told is None else first + 1
         readings = [_Reading.of(lines, start, each, blank) for each in delimiters]
         found = max(readings, key=_Reading.agreement)

@@ -20,7 +20,7 @@ from botorch_lse.designs.problem import (
     read_arguments,
     value_on_kernel,
 )
-from botorch_lse.designs.solver import Solution, nothing_to_predict, solve
+from botorch_lse.designs.solver import Solution, Start, nothing_to_predict, solve
 
 BASIS_SHARE = 0.1
 """The share of the tolerance that the basis of a kernel may use up."""
@@ -135,9 +135,22 @@ def optimal_design(
     arguments = read_arguments(
         X, targets, gamma, noise_var, target_weights, pairs_factor, kernel
     )
-    weights = _initial_weights(initial, arguments.X)
+    start = _start(initial, arguments)
     solve_on = _solve_features if kernel is None else _solve_kernel
-    return as_design(solve_on(arguments, tol, weights, max_rounds), arguments, tol)
+    return as_design(solve_on(arguments, tol, start, max_rounds), arguments, tol)
+
+
+def _start(initial: Design | Tensor | None, arguments: Arguments) -> Start | None:
+    r"""Where the solver starts: at weights, or at a design and what binds it."""
+    weights = _initial_weights(initial, arguments.X)
+    if weights is None or not isinstance(initial, Design):
+        return None if weights is None else Start(weights)
+    ids, T = initial.binding, arguments.n_targets
+    if arguments.factor is not None and ids.ndim == 2:
+        ids, T = ids[:, 0] * T + ids[:, 1], T * T
+    if ids.ndim != 1 or not len(ids) or int(ids.max()) >= T:
+        return Start(weights)  # it is a design for other targets
+    return Start(weights, ids, initial.binding_weights)
 
 
 def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | None:
@@ -151,7 +164,7 @@ def _initial_weights(initial: Design | Tensor | None, X: Tensor) -> Tensor | Non
 
 
 def _solve_features(
-    arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
+    arguments: Arguments, tol: float, initial: Start | None, max_rounds: int
 ) -> Solution:
     X, V = arguments.X, arguments.others
     if arguments.gamma > 0:
@@ -171,7 +184,7 @@ def _solve_features(
 
 
 def _solve_kernel(
-    arguments: Arguments, tol: float, initial: Tensor | None, max_rounds: int
+    arguments: Arguments, tol: float, initial: Start | None, max_rounds: int
 ) -> Solution:
     r"""Solve a problem on a kernel in features of it, certified with the kernel itself.
 
@@ -199,8 +212,9 @@ def _solve_kernel(
             break
         # The features were too coarse, not the solver: refine and go on from here.
         share = share * 1e-2
-        initial = torch.zeros_like(arguments.sigma)
-        initial[solution.columns] = solution.masses
+        weights = torch.zeros_like(arguments.sigma)
+        weights[solution.columns] = solution.masses
+        initial = Start(weights)
     return solution
 
 

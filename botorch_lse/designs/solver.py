@@ -127,6 +127,33 @@ class WorkingSet:
 
 
 @dataclass(frozen=True, eq=False)
+class Start:
+    r"""Where a solver starts: weights, and the targets that bind them if known.
+
+    With these nothing is to be found out by sweeps: the weights are of a design that
+    was optimal for a problem like this one.
+
+    Args:
+        weights: ``N``, on the simplex.
+        target_ids: The numbers of the targets.
+        target_weights: Their weights, on the simplex.
+    """
+
+    weights: Tensor
+    target_ids: Tensor | None = None
+    target_weights: Tensor | None = None
+
+    @property
+    def working_set(self) -> WorkingSet | None:
+        r"""The working set to start with; ``None`` where the targets are not known."""
+        if self.target_ids is None or self.target_weights is None:
+            return None
+        held = self.weights.nonzero().squeeze(-1)
+        masses = self.weights[held]
+        return WorkingSet(held, masses, self.target_ids, self.target_weights)
+
+
+@dataclass(frozen=True, eq=False)
 class Solution:
     r"""A design and a proven lower bound: the best that a solver found.
 
@@ -260,7 +287,7 @@ def solve(
     problem: Problem,
     pivots: Tensor | None,
     tol: float,
-    initial: Tensor | None,
+    initial: Start | None,
     max_rounds: int,
 ) -> Solution:
     r"""Solve a design problem by the method that suits it.
@@ -269,12 +296,14 @@ def solve(
         problem: The problem in features.
         pivots: Rows that describe the others well, or ``None``.
         tol: The gap to reach.
-        initial: ``N`` weights to start from, or ``None``.
+        initial: Where to start, or ``None``.
         max_rounds: Rounds of Newton's method at most.
     """
+    weights = None if initial is None else initial.weights
+    working = None if initial is None else initial.working_set
     if problem.everywhere and problem.gamma == 0:
         first_tol = max(tol, NEWTON_BELOW)
-        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, initial)
+        solution = wolfe_atwood(problem, first_tol, WOLFE_STEPS, weights)
         if solution.gap <= tol:
             return solution
         held, masses = solution.columns, solution.masses
@@ -284,7 +313,10 @@ def solve(
         if problem.targets.largest(eye, 1).largest <= 0:
             return nothing_to_predict(problem.Phi)
         rows = problem.span if pivots is None else pivots
-        start = first_working_set(problem, rows, initial)
+        if working is None:
+            start = first_working_set(problem, rows, weights)
+        else:
+            start = with_rows(working, problem.span)
     return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
 
 

@@ -77,6 +77,13 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
         return -math.inf, model.eval()
 
 
+def fit_gpytorch_mll(mll: ExactMarginalLogLikelihood) -> None:
+    r"""BoTorch's fit, loaded for a fit that is not remembered: it brings SciPy."""
+    from botorch.fit import fit_gpytorch_mll as fit
+
+    fit(mll)
+
+
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
     def fit() -> float:
         mll = ExactMarginalLogLikelihood(model.likelihood, model)

@@ -22,6 +22,10 @@ ROUGH = 0.1
 """The tolerance of a forecast's designs: estimated gaps are far less exact."""
 HALVINGS = 4
 """Bisections of the exponent after the first doubling that suffices: within 5 %."""
+LARGEST_BATCH = 75
+"""The batch, at most, for which a forecast's features are chosen: there are twice as
+many, and a design takes their square. A forecast is about many batches, whatever one
+holds, and the batch of who tells a whole table at once is the table."""
 NEAR = 1.05
 """Two numbers of evaluations count as the same forecast up to this factor."""
 CHECKS = 10

@@ -70,6 +70,7 @@ from botorch_lse.strategies.algorithm import (
     judge_of,
 )
 from botorch_lse.strategies.forecast import (
+    LARGEST_BATCH,
     MOST_PLANNED,
     ROUGH,
     Forecast,
@@ -1505,7 +1506,8 @@ class GaussianAlgorithm(Algorithm):
             )
         seen = self.seen(belief.fits, belief.all_regions, beta)
         (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, seen))
-        relaxation = Relaxation.of(problem, self.batch_size, ROUGH)
+        size = min(self.batch_size, LARGEST_BATCH)
+        relaxation = Relaxation.of(problem, size, ROUGH)
         if relaxation is None:
             return Forecast(self.batch_size, "Nothing is uncertain any more.")
         most = most_worth_saying(len(self.pool))

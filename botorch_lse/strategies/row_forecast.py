@@ -15,6 +15,7 @@ from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.planning import PosteriorProblem, Relaxation
 from botorch_lse.rules.base import Belief
 from botorch_lse.strategies.forecast import (
+    LARGEST_BATCH,
     ROUGH,
     Forecast,
     most_worth_saying,
@@ -77,7 +78,7 @@ def rows_forecast(
             f"narrow as the gaps of the current estimate ask for.{words}",
         )
     problem = PosteriorProblem(posterior, noise, rows, 1 / gaps)
-    relaxation = Relaxation.of(problem, size, ROUGH)
+    relaxation = Relaxation.of(problem, min(size, LARGEST_BATCH), ROUGH)
     assert relaxation is not None  # else the plan would have decided all
     needed = observations_needed(relaxation, beta, most)
     # Its features leave out a row that is known far better than others, though its gap

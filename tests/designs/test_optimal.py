@@ -9,7 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from gpytorch.kernels import PolynomialKernel, RBFKernel
 from scipy.sparse import csr_array
 
-from botorch_lse.designs import DesignWarning, certify, optimal_design
+from botorch_lse.designs import DesignWarning, certify, optimal_design, solver
 from tests.designs.problems import features, rbf
 from tests.designs.reference import elfving_value, sdp_value
 
@@ -216,6 +216,35 @@ def test_a_warm_start_needs_no_more_rounds_and_agrees():
     warm = optimal_design(X, initial=cold, **shared)
     assert warm.steps <= cold.steps
     assert warm.value == pytest.approx(cold.value, rel=2e-3)
+
+
+@pytest.mark.parametrize("what", ["pairs", "rows"])
+def test_a_design_is_started_from_the_last_without_sweeps(monkeypatch, what):
+    Phi, swept = features(400, 8), []
+    given = solver.first_working_set
+    monkeypatch.setattr(
+        solver, "first_working_set", lambda *a: swept.append(a) or given(*a)
+    )
+    stated = {"gamma": 0.1, "tol": 1e-3}
+    if what == "pairs":
+        stated |= {"targets": range(40), "pairs_factor": 1.0}
+    cold = optimal_design(Phi, **stated)
+    again = optimal_design(Phi, initial=cold, **stated)
+    other = optimal_design(Phi, initial=cold, **stated | {"gamma": 0.02})
+    assert len(swept) == 1
+    assert other.converged
+    assert again.steps <= cold.steps
+    fresh = optimal_design(Phi, **stated | {"gamma": 0.02})
+    assert other.value == pytest.approx(fresh.value, rel=1e-3)
+
+
+def test_a_design_for_other_targets_is_a_start_all_the_same():
+    Phi = features(60, 4)
+    cold = optimal_design(Phi, range(30), gamma=0.1)
+    warm = optimal_design(Phi, range(10), gamma=0.1, initial=cold)
+    fresh = optimal_design(Phi, range(10), gamma=0.1)
+    assert warm.converged
+    assert warm.value == pytest.approx(fresh.value, rel=1e-2)
 
 
 def test_a_linear_warm_start_takes_fewer_steps():

@@ -94,6 +94,33 @@ def test_a_forecast_ends_where_no_number_is_worth_the_wait() -> None:
     assert enough.init().forecast().more_than is None
 
 
+@pytest.mark.parametrize("by_design", [False, True])
+def test_a_forecast_for_a_whole_table_costs_what_one_for_a_batch_costs(
+    monkeypatch, by_design: bool
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(300, 6, generator=generator, dtype=torch.float64)
+    ranks, given = [], Relaxation.of
+
+    def of(*arguments):
+        found = given(*arguments)
+        ranks.append(found.stated["X"].shape[1])
+        return found
+
+    monkeypatch.setattr(Relaxation, "of", of)
+    cls = MELKStrategy if by_design else LSEStrategy
+    for size in (75, 250):
+        strategy = cls(
+            Pool(X),
+            threshold=0.0,
+            model=DenseGP((0.3,) * 6, 1.0).kernel(),
+            noise_std=1.0,
+            batch_size=size,
+        )
+        assert strategy.init().forecast().basis
+    assert ranks[0] == ranks[1] == 150
+
+
 def test_a_forecast_is_kept_with_its_state(monkeypatch) -> None:
     state = make(LSEStrategy).init()
     asked = state.forecast()
