@@ -24,7 +24,6 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.module import Module
 from torch import Tensor
 
-from botorch_lse.models.marginal import fit_likelihood
 from botorch_lse.models.memory import remembered
 
 LEAST_NOISE = 1e-4
@@ -77,11 +76,11 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
         return -math.inf, model.eval()
 
 
-def fit_gpytorch_mll(mll: ExactMarginalLogLikelihood) -> None:
-    r"""BoTorch's fit, loaded for a fit that is not remembered: it brings SciPy."""
-    from botorch.fit import fit_gpytorch_mll as fit
+def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
+    r"""The fit, loaded for one that is not remembered: it brings SciPy."""
+    from botorch_lse.models import marginal
 
-    fit(mll)
+    marginal.fit_likelihood(mll)
 
 
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
