@@ -186,17 +186,27 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
 
 
 @dataclass
-class SquaredExponential:
-    r"""``exp(-d^2 / 2)``, with the distance in lengthscales."""
+class _OfLengthscale:
+    r"""A kernel whose only parameter is a lengthscale of each column, or one of all."""
 
     X: Tensor
     lengthscale: Tensor
-    Z: Tensor = field(init=False)
     K: Tensor = field(init=False)
 
     def parameters(self) -> Iterator[Tensor]:
         r"""What a fit may change."""
         yield self.lengthscale
+
+    def _of_columns(self, slopes: Tensor) -> Tensor:
+        r"""The derivatives by the lengthscales, summed where it is one of all."""
+        return slopes.sum() if self.lengthscale.numel() == 1 else slopes
+
+
+@dataclass
+class SquaredExponential(_OfLengthscale):
+    r"""``exp(-d^2 / 2)``, with the distance in lengthscales, of ``n x d`` points."""
+
+    Z: Tensor = field(init=False)
 
     def value(self) -> Tensor:
         r"""The covariances at the present parameters."""
@@ -211,42 +221,30 @@ class SquaredExponential:
         # d K_ij / d l_k = K_ij (z_ik - z_jk)^2 / l_k
         M, Z = weights * self.K, self.Z
         spread = 2 * (M.sum(dim=0) @ Z.square() - ((M @ Z) * Z).sum(dim=0))
-        if self.lengthscale.numel() == 1:
-            spread = spread.sum()
-        yield self.lengthscale, spread / self.lengthscale
+        yield self.lengthscale, self._of_columns(spread) / self.lengthscale
 
 
 @dataclass
-class Words:
+class Words(_OfLengthscale):
     r"""``exp(-`` the mean over words of 1 / lengthscale where they differ ``)``.
 
     Args:
-        differs: ``k x n^2``: 1 where two points have other words in a column.
+        X: ``k x n^2``: 1 where two points have other words in a column.
         lengthscale: ``1 x k``.
     """
 
-    differs: Tensor
-    lengthscale: Tensor
-    K: Tensor = field(init=False)
-
-    def parameters(self) -> Iterator[Tensor]:
-        r"""What a fit may change."""
-        yield self.lengthscale
-
     def value(self) -> Tensor:
         r"""The covariances at the present parameters."""
-        k, squared = self.differs.shape
+        k, squared = self.X.shape
         rates = (1 / self.lengthscale / k).expand(1, k)
         n = math.isqrt(squared)
-        self.K = (rates @ self.differs).view(n, n).neg_().exp_()
+        self.K = (rates @ self.X).view(n, n).neg_().exp_()
         return self.K
 
     def slopes(self, weights: Tensor) -> Iterator[Slope]:
         r"""The derivatives of the weighted sum of the covariances."""
-        found = self.differs @ (weights * self.K).view(-1) / len(self.differs)
-        if self.lengthscale.numel() == 1:
-            found = found.sum()
-        yield self.lengthscale, found / self.lengthscale.square()
+        found = self.X @ (weights * self.K).view(-1) / len(self.X)
+        yield self.lengthscale, self._of_columns(found) / self.lengthscale.square()
 
 
 @dataclass
