@@ -130,9 +130,12 @@ def on_simplex(weights: Any) -> Tensor:
 def quota_counts(weights: Tensor, n: int) -> Tensor:
     r"""Counts by quota: observation ``t`` goes to ``argmax_x lam_x t - n_x``.
 
-    Above ``ONE_BY_ONE`` observations the first are given out at once, as the floors of
-    their shares: the counts stay within one of ``n * weights``, but a sequence is then
-    a prefix of a longer one only up to such differences.
+    No count of ``k`` points is ahead of its share by one, or behind it by more than
+    ``1/2 + 1/3 + ... + 1/k``: of the ``j`` points that lag most, the mean lag is at
+    most the sum from ``1/(j + 1)`` on, by induction from all of them, whose lags sum
+    to zero. Above ``ONE_BY_ONE`` observations the first are given out at once, as the
+    floors of their shares: a sequence is then a prefix of a longer one only up to such
+    differences.
     """
     support = weights.nonzero().squeeze(-1)
     share = weights[support].cpu().numpy()

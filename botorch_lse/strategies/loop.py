@@ -289,7 +289,10 @@ class Strategy(ABC):
 
         Args:
             state: Where the run stands.
-            observations: What was measured; part of a round is welcome.
+            observations: What was measured; part of a round is welcome. What nobody
+                asked for is a round of its own; where one call without labels has more
+                of it than a batch, each value may have been a look at the intervals of
+                the run that it came from, and they are as wide as after so many.
             abandoned: Rows of the open round that are used up without a result; where
                 the strategy has no ``batch_size``, any rows that were asked for. (Rows
                 that failed and shall be asked again: do not tell them at all.)
@@ -312,6 +315,8 @@ class Strategy(ABC):
             missing = None if state.plan is None else self._unfilled(state)
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
+            if self._is_batch_and_more(state, complete):
+                state = replace(state, plan=self.planned(state))  # the rest is on its own
             n = self._n_looks(state, complete)
             if n > 1:
                 complete = complete.at_round(state.round + n)
@@ -500,6 +505,21 @@ class Strategy(ABC):
             if torch.equal(asked.sort().values, told.measured.sort().values):
                 return 1
         return n
+
+    def _is_batch_and_more(self, state: State, told: Observations) -> bool:
+        r"""Whether unlabelled values are the whole open batch and some others.
+
+        Where there are two batches and more they are old data, told together.
+        """
+        facts = self.algorithm.facts
+        if told.round is not None or state.is_done or state.plan is not None:
+            return False
+        if facts.size_is_open or facts.needs_its_rows:
+            return False
+        size = self._request(state, told.indices[:0]).size
+        if not size < told.n_measured < 2 * size:
+            return False
+        return remove(self.planned(state), told.indices).numel() == 0
 
     def _is_round(self, state: State, group: Observations) -> bool:
         if self.algorithm.facts.needs_its_rows:
@@ -903,14 +923,14 @@ def _label(round: int, group: Observations) -> int:
 def looks_in_one_call(n: int, size: int) -> int:
     r"""The number of looks that unlabelled values told in one call count as.
 
-    Beside a whole batch a part of another one is no look; where there are two batches
-    and more, those of the run they came from may have been of any size.
+    A batch is one look. Where there are more, those of the run they came from may have
+    been of any size, and each value beside the first batch may have been a look.
 
     Args:
         n: How many values there are.
         size: How many a batch has.
     """
-    return 1 if n < 2 * size else n - size + 1
+    return max(1, n - size + 1)
 
 
 def looks_of_all(state: State, told: Observations) -> int:

@@ -8,6 +8,7 @@ by which data come back, in its own order and mixed. Tables are in
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Callable
 
@@ -202,6 +203,39 @@ def test_old_data_widen_by_a_look_each() -> None:
     looks = SIZE * ROUNDS - SIZE + 1  # one batch of them may have been a round
     assert state.belief.n_intervals == 1 + looks
     assert len(state.observations.round.unique()) == 1
+
+
+@pytest.mark.parametrize("portions", [(19,), (15, 4), (4, 15), (11, 8), (8, 11)])
+def test_a_part_of_a_batch_is_a_look_too(portions: tuple[int, ...]) -> None:
+    r"""Of a run in tens that began its second batch, told in any portions."""
+    strategy = build(10)
+    state, n = strategy.init(), 0
+    for size in portions:
+        rows = the_run(SIZE).observations.select(torch.arange(n, n + size))
+        state = strategy.tell(state, Observations(rows.indices, rows.y))
+        n += size
+    looks = state.belief.n_intervals - 1
+    assert looks >= math.ceil(len(state.history) / 10)  # what waits is not seen yet
+
+
+def test_a_batch_and_more_in_one_call_are_two_rounds() -> None:
+    strategy = build(SIZE)
+    state = strategy.init()
+    batch = strategy.ask(state)
+    y = torch.linspace(0, 1, SIZE).double()
+    asked = strategy.tell(state, batch.observe(y))
+    other = min(set(range(len(POOL))) - {*strategy.ask(asked).order.tolist()})
+    extra = Observations([other], [0.5])
+    apart = strategy.tell(asked, extra)
+    for rows in (
+        Observations(batch.order, y).append(extra),
+        extra.append(Observations(batch.order, y)),
+    ):
+        together = strategy.tell(state, rows)
+        assert together.round == apart.round == 2
+        assert torch.equal(together.classification.lower, apart.classification.lower)
+    replayed = strategy.replay(together.observations)
+    assert torch.equal(replayed.classification.upper, apart.classification.upper)
 
 
 def test_a_mean_of_replicates_is_one_value() -> None:

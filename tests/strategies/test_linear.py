@@ -746,16 +746,22 @@ def test_only_rounds_as_planned_enter_the_martingale() -> None:
     y = torch.zeros(len(batch), dtype=torch.float64)
     whole = strategy.tell(state, batch.observe(y))
     assert bool((whole.belief.martingale.precision > before).all())
-    more = Observations(torch.cat((batch.order, batch.order[:1])), torch.zeros(33))
     told = Observations(batch.order[1:], y[1:])
     for after in (
-        strategy.tell(state, more),
         strategy.tell(state, told, abandoned=batch.order[:1].tolist()),
-        strategy.tell(state, Observations([0, 8] * 20, torch.zeros(40))),
+        strategy.tell(state, Observations([0, 8] * 16, y)),
     ):
         assert after.round == 1
         assert torch.equal(after.belief.martingale.precision, before)
         assert after.belief.sums.n == len(after.observations)
+    more = Observations(torch.cat((batch.order, batch.order[:1])), torch.zeros(33))
+    after = strategy.tell(state, more)  # the batch, and the first of the next one
+    assert after.round == 1
+    assert after.told.indices.tolist() == batch.order[:1].tolist()
+    assert torch.equal(
+        after.belief.martingale.precision, whole.belief.martingale.precision
+    )
+    assert after.belief.sums.n == 32
     pieces = strategy.tell(state, Observations(batch.order[:5], y[:5]))
     pieces = strategy.tell(pieces, Observations(batch.order[5:], y[5:]))
     assert torch.equal(
