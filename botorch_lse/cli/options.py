@@ -61,6 +61,10 @@ def answered(
         The exit status; 2 if an option or a file is not what it should be, 1 if a
         package is missing, 130 after Ctrl-C.
     """
+    # Before torch is loaded, which reads it once: threads that wait for each other give
+    # way, where they would otherwise spin and take up to five times as long beside
+    # whatever else runs on the machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         try:
             status = act()

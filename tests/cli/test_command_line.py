@@ -2,6 +2,7 @@ r"""A wrong call is answered beside its usage, and before anything heavy is load
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -221,3 +222,15 @@ def test_both_ways_to_call_say_their_version(
             call(["--version"])
         assert stop.value.code == 0
         assert capsys.readouterr().out == f"botorch-lse {__version__}\n"
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_wait_without_spinning_unless_told_otherwise(
+    before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", before)
+    if not before:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    with pytest.raises(SystemExit):
+        command(["--version"])
+    assert os.environ["OMP_WAIT_POLICY"] == after
