@@ -316,7 +316,8 @@ class Strategy(ABC):
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
             if self._is_batch_and_more(state, complete):
-                state = replace(state, plan=self.planned(state))  # the rest is on its own
+                # With a plan of its own, so that the others are the next round's.
+                state = replace(state, plan=self.planned(state))
             n = self._n_looks(state, complete)
             if n > 1:
                 complete = complete.at_round(state.round + n)
