@@ -45,7 +45,7 @@ class Shortlist:
 
     @property
     def is_listed(self) -> Tensor:
-        r"""``N`` bools: the rows whose variance is exact."""
+        r"""Whether the variance of a row is exact, as it is listed (``N`` bools)."""
         return self._place >= 0
 
     def bytes_with(self, more: int, size: int) -> int:
