@@ -67,19 +67,19 @@ from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
-"""The key in a generator run's ``gen_metadata``."""
+"""The key of our entry in a generator run's ``gen_metadata``."""
 
 EXCLUDED = "level_set_excluded"
 """The key in an experiment's properties of rows that were excluded by hand."""
 
 NOWHERE = -1
-"""The row of a measurement that is at none."""
+"""The row number of a measurement that is at no row."""
 
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
 _LOST_IN_STORAGE = 1e-4
-"""Share of the largest value that rounding to Ax's ten decimals may change. A larger
-change could move a row to the other side of the level when the experiment is loaded."""
+"""The share of the largest value that rounding to Ax's ten decimals may change.
+A larger change could move a row to the other side of the level after loading."""
 
 
 @dataclass(frozen=True, order=True)
@@ -257,7 +257,7 @@ class Point(NamedTuple):
 
 
 _Arrival = tuple[Round, list[Measurement]]
-"""What a trial brought, and what of it was measured elsewhere."""
+"""The round of what a trial brought, and its measurements that were made elsewhere."""
 
 
 @dataclass
@@ -309,7 +309,7 @@ class _Entry(NamedTuple):
 
 
 _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
-"""By arm and metric a value as given, the same as stored, and its standard error.
+"""The values by arm and metric: as given, as stored, and the standard error.
 Values that are nan or infinite are nan here."""
 
 
@@ -843,7 +843,7 @@ def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str
 
 
 def is_noise(sem: float) -> bool:
-    r"""Whether a standard error is at least 0 and its square finite."""
+    r"""Whether a standard error is at least 0 and its square is finite."""
     return sem >= 0 and sem * sem < math.inf
 
 

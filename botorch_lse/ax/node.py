@@ -69,10 +69,10 @@ from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import looks_of_all
 
 FITS = "level_set_fits"
-"""Where a generator run stores the fits from which its rows were planned."""
+"""The key under which a generator run stores the fits that planned its rows."""
 _KEPT = 3
-"""How many states are cached: the newest, the one before it, and one more, from which
-replaying begins when a result of an earlier round arrives late."""
+"""The number of cached states: the newest, the one before it, and one more.
+From that one replaying begins when a result of an earlier round arrives late."""
 
 
 class LevelSetNode(ExternalGenerationNode):
