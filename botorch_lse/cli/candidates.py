@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from botorch_lse.data.pool import Pool
 
 SHEET, REPEAT = "sheet", "repeat"
-"""Columns that a sheet adds: its number, and the how-many-th measurement it is."""
+"""The columns that a sheet adds: its number, and which repeat of its row a line is."""
 YES, NO = ("yes", "true"), ("no", "false")
-"""Words that are one input, 1 or 0."""
+"""The words that are read as 1 and as 0, both in one input."""
 SUMS = frozenset(
     {"total", "totals", "sum", "mean", "average", "summe", "gesamt", "mittelwert"}
     | {"somme", "moyenne", "totale", "suma", "media", "\u5408\u8ba1", "\u5408\u8a08"}
 )
-"""What the last line of a table is called where it adds up the others."""
+"""The names of the last line of a table where it adds up the others."""
 MOSTLY = 0.8
-"""The share of numbers from which a column is one of numbers."""
+"""The share of numbers from which on a column is one of numbers."""
 SHOWN = 6
-"""Words of an input that are shown."""
+"""The number of words of an input that are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,7 +581,7 @@ def _described_by(
 
 
 def _counts_up(table: Table, name: str, notation: Notation) -> bool:
-    r"""Whether a column holds 1, 2, 3, ..., or the like from another number on."""
+    r"""Whether a column counts 1, 2, 3, ..., perhaps from another number on."""
     numbers = map(notation.number, table.texts(name))
     first = next(numbers)
     if first is None or len(table.lines) <= 2:

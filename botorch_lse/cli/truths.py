@@ -13,7 +13,7 @@ NO_TRUTH = (
     "between which values most candidates will lie, --between 20,60, or name a column "
     "of known values, --truth COLUMN."
 )
-"""What is missing where nothing says what is true."""
+"""The message where nothing says what is true."""
 
 
 def check_truth(
