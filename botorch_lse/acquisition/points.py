@@ -64,12 +64,12 @@ from botorch_lse.models.gaussian_process import (
 )
 
 STRADDLE_BETA = 1.96**2
-"""A 95 % interval, as in section 3 of Gotovos et al. (2013)."""
+"""The squared width of a 95 % interval, as in section 3 of Gotovos et al. (2013)."""
 LSE_BETA = 9.0
-"""Three standard deviations, as in the experiments of Gotovos et al. (2013)."""
+"""The squared width of three standard deviations, as in Gotovos et al. (2013)."""
 
 _POOL_CHUNK = 4096
-"""Pool rows per posterior call: a chunk of t-batches stays small in memory."""
+"""The number of pool rows per posterior call: t-batches in chunks take less memory."""
 
 
 class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
@@ -90,7 +90,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""Checks of the model and its transform.
+        r"""Check the model and its transform.
 
         Args:
             model: A fitted model with a Gaussian posterior.
@@ -177,7 +177,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``)."""
         return self._values(X)
 
     def _values(self, X: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
         *,
         goal: Any = None,
     ) -> None:
-        r"""The model and the level, or the region.
+        r"""A score of a model and a level, or a region.
 
         Args:
             model, X_pending: See ``MarginalAcquisitionFunction``, as for the other
@@ -340,7 +340,7 @@ class Straddle(LevelAcquisitionFunction):
     def _of_region(
         self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
     ) -> Tensor:
-        r"""How far the intervals reach over a change of the class."""
+        r"""The distance by which the intervals reach over a change of the class."""
         half = [self.beta**0.5 * own for own in sigma]
         ends = list(zip(mean, half, strict=True))
         lower, upper = [m - h for m, h in ends], [m + h for m, h in ends]
@@ -373,7 +373,7 @@ class UFunction(LevelAcquisitionFunction):
     def _of_region(
         self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
     ) -> Tensor:
-        r"""The deviations from the level that would have the same doubt."""
+        r"""The number of deviations from the level that would have the same doubt."""
         doubt = region.doubt(mean, sigma)
         return torch.special.ndtri(doubt.clamp_min(torch.finfo(doubt.dtype).tiny))
 
@@ -594,7 +594,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""The region's model, width and rounds.
+        r"""A score of a model's region with its widths and rounds.
 
         Args:
             model: A fitted exact GP with one output.
@@ -668,12 +668,12 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
 
     @abstractmethod
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""The value of points whose confidence regions have these ends."""
+        r"""The value of points, by the ends of their confidence regions."""
 
     @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``)."""
         return self._values(X)
 
     def _values(self, X: Tensor) -> Tensor:
