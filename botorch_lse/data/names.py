@@ -26,12 +26,12 @@ else:
     pd = LazyModule("pandas")  # pools load this, and few of them are tables
 
 ROUNDED = 1e-3
-"""A line that has the number of a row is about it, too, if spreadsheets have rounded
-what they show: by no more than this share of a column's range."""
+"""The share of a column's range by which spreadsheets may have rounded numbers.
+A line that has the number of a row is still about that row."""
 MOST_NAMED = 3
-"""Lines and columns that a message names; of more it says how many there are."""
+"""The number of lines and columns that a message names; it counts the others."""
 MOST_LISTED = 12
-"""Names of columns or words that a message lists."""
+"""The number of names of columns or words that a message lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ class Rows:
 
 
 Way = Callable[[Any], float]
-"""From an entry of a table to an input of the model; nan where it is not known."""
+"""A function from an entry of a table to an input of the model; nan if not known."""
 
 
 def way_to(own: Column, x: np.ndarray) -> Way | None:
@@ -341,7 +341,7 @@ class Inputs:
         return values
 
     def _level(self, own: str, column: pd.Series, name: str) -> np.ndarray:
-        r"""1 where a column of words has the level of an input, else 0."""
+        r"""The input of a level of words: 1 where a word is this level, else 0."""
         head = f"{column.name}{LEVEL_OF}"
         levels = [n for n in map(_name, self.names) if n.startswith(head)]
         texts = [f"{head}{_word(str(entry))}" for entry in column]

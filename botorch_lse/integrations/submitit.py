@@ -17,7 +17,7 @@ __all__ = ["SubmititExecutor"]
 
 
 _PATIENCE = 600.0
-"""Seconds for which a job cannot be looked at before its call ends with the error."""
+"""The seconds for which a job may be out of sight before its call fails."""
 
 
 class SubmititExecutor(Executor):
