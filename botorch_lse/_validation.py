@@ -26,7 +26,7 @@ CONVERT = (
 LARGEST_INT = 2**63 - 1
 """The largest int64."""
 LARGEST_WHOLE = 2**53
-"""Beyond it a float64 does not tell whole numbers apart."""
+"""The number beyond which a float64 does not tell whole numbers apart."""
 
 
 def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
