@@ -24,7 +24,7 @@ CONVERT = (
     "`pd.to_numeric(...)` for a column."
 )
 LARGEST_INT = 2**63 - 1
-"""The largest int64."""
+"""The largest number that an int64 holds."""
 LARGEST_WHOLE = 2**53
 """The number beyond which a float64 does not tell whole numbers apart."""
 

@@ -42,7 +42,7 @@ JOINT = 1024
 Its covariance matrix has the square of their sum as entries. For many t-batches there
 are fewer points, so that it takes some tens of MB in all."""
 LEAST_JOINT = 16
-"""The least number of these points: of fewer, the posterior calls would cost more."""
+"""The least number of points of a posterior: with fewer, the calls would cost more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class ExactCovariance:
         return PreparedPoints(_split(F, batch), _split(V, batch))
 
     def measured(self, X: Tensor) -> PreparedPoints:
-        r"""Prepare points where the function is measured: these are what is meant."""
+        r"""Prepare points where the function is measured, as where it is meant."""
         return self.prepare(X)
 
     is_of_averages = False

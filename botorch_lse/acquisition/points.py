@@ -172,7 +172,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
 
     @abstractmethod
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        r"""The value of points with these means and standard deviations."""
+        r"""The value of points, by their means and standard deviations."""
 
     @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
@@ -291,7 +291,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
 
     @abstractmethod
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
-        r"""The value of points with these moments of one output, about one level."""
+        r"""The value of points, by moments of one output and one level."""
 
 
 @constructible
@@ -321,7 +321,7 @@ class Straddle(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Straddle.
+        r"""A straddle score of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -436,7 +436,7 @@ class ExpectedFeasibility(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Expected feasibility.
+        r"""An expected feasibility of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -483,7 +483,7 @@ class RanjanImprovement(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Ranjan's expected improvement.
+        r"""Ranjan's expected improvement of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -523,7 +523,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""Implicit straddle.
+        r"""An implicit straddle score of a model and a pool.
 
         Args:
             model, posterior_transform, X_pending: See ``MarginalAcquisitionFunction``,
@@ -712,7 +712,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Ambiguity.
+        r"""An ambiguity of a model's region and a level.
 
         Args:
             model, beta, rounds, posterior_transform, X_pending: See

@@ -246,7 +246,7 @@ class CostMetric(Metric):
 
     @classmethod
     def is_available_while_running(cls) -> bool:
-        r"""True, so that Ax computes costs anew rather than look them up."""
+        r"""Whether Ax computes costs anew rather than look them up: always."""
         return True
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:

@@ -190,7 +190,7 @@ class Round:
         return replace(self, plan=plan, n_free=0)
 
     def asking_only(self, rows: Sequence[int]) -> Round:
-        r"""The round whose plan asks for these rows only."""
+        r"""The round whose plan asks for the given rows only."""
         kept = Counter(self.plan) - Counter(self.to_ask) + Counter(rows)
         return replace(self, plan=tuple(sorted(kept.elements())))
 
@@ -262,7 +262,7 @@ _Arrival = tuple[Round, list[Measurement]]
 
 @dataclass
 class _Asked:
-    r"""What the generator runs of one trial ask for.
+    r"""The requests that the generator runs of one trial made.
 
     Args:
         plans, seen, gone: See ``_Entry``.
@@ -469,7 +469,7 @@ class LedgerReader:
         )
 
     def _asked(self, trial: BaseTrial) -> _Asked:
-        r"""What the generator runs of a trial ask for."""
+        r"""The requests that the generator runs of a trial made."""
         asked = _Asked()
         for run in trial.generator_runs:
             if is_own := node_name_of(run) == self.node_name:

@@ -43,7 +43,7 @@ from botorch_lse.data.pool import Pool
 POINTS = 1024
 """The number of Sobol points that stand for a search space."""
 MOST_DRAWS = 50
-"""The multiple of these points that is drawn where constraints leave few of them."""
+"""The multiple of ``POINTS`` that is drawn where constraints leave few points."""
 BETA = 1.96**2
 """The squared width of intervals where the acquisition function has none."""
 

@@ -219,7 +219,7 @@ class PoolSpace:
         )
 
     def _found(self, values: tuple[Any, ...]) -> tuple[int, float]:
-        r"""The row with these values, or the nearest one and its distance."""
+        r"""The row with the given values, or the nearest one and its distance."""
         row = self._rows.get(values)
         return self._nearest(values) if row is None else (row, 0.0)
 

@@ -300,7 +300,7 @@ class Candidates:
         return self._refuse(line, table, values)
 
     def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
-        r"""Complain that no candidate has these inputs, and name the nearest one."""
+        r"""Complain that no candidate has given inputs, and name the nearest one."""
         apart = pd.DataFrame(
             {name: self._apart(name, value) for name, value in self._named(values)}
         )
@@ -330,7 +330,7 @@ class Candidates:
         return zip(self.inputs, values, strict=True)
 
     def _near(self, values: tuple[object, ...]) -> list[int]:
-        r"""The candidates whose inputs differ from these in the last digits only."""
+        r"""The candidates whose inputs differ from a line's in the last digits only."""
         same = np.ones(len(self), dtype=bool)
         for name, value in self._named(values):
             column = self.frame[name]
@@ -529,7 +529,7 @@ def is_open(text: str, words: Sequence[str]) -> bool:
 
 
 def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
-    r"""The columns filled exactly where the results are, if these are not full.
+    r"""The columns filled exactly where the column of results is, if that is not full.
 
     Args:
         table: The file.

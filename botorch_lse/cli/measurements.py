@@ -124,7 +124,7 @@ class Measurements:
     missing: tuple[str, ...] = ()
 
     def having(self, *status: str) -> list[Entry]:
-        r"""The lines with one of these statuses."""
+        r"""The lines that have one of some statuses."""
         return [entry for entry in self.entries if entry.status in status]
 
     @cached_property

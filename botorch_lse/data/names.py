@@ -446,7 +446,7 @@ def in_order(
     are_names: bool | None = None,
     others: str = "the rows of the pool",
 ) -> Any:
-    r"""Values whose labels name rows, in the order of these rows.
+    r"""Values in the order of some rows, which their labels name.
 
     Values without labels stay as they are. Further labels are left out.
 

@@ -281,7 +281,7 @@ class Observations:
         return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
-        r"""These entries followed by the others.
+        r"""The entries followed by those of others.
 
         Raises:
             ValueError: If one has known variances and the other not.
@@ -494,7 +494,7 @@ class History:
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
-        r"""These measurements followed by others.
+        r"""The measurements followed by those of others.
 
         Raises:
             ValueError: If the noise is known of one part only, or points have names in

@@ -593,7 +593,7 @@ class Pool:
         return int(scaled.square().sum(dim=-1).argmin())
 
     def row_of(self, values: Mapping[str, Any]) -> int | None:
-        r"""The first row with these inputs, or ``None`` if no row has them.
+        r"""The first row with some inputs, or ``None`` if no row has them.
 
         Args:
             values: A number or a word for each column of the table from which the pool

@@ -866,7 +866,7 @@ class VolumeSeries(Effect):
 def volume_series(
     distance: Tensor, variance: Tensor, is_square: bool = False
 ) -> VolumeSeries:
-    r"""The ``VolumeSeries`` of these arguments.
+    r"""The ``VolumeSeries`` of targets at some distances from the level.
 
     Args:
         distance: ``T`` means minus the level, units of ``y``.

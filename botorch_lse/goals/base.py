@@ -31,7 +31,7 @@ It returns ``R x L`` standard deviations and half widths."""
 
 
 class ItemBelief(Protocol):
-    r"""What a model believes of the items, beside their intervals."""
+    r"""The belief that a model has of the items, beside their intervals."""
 
     @property
     def memory_budget(self) -> int:
@@ -60,7 +60,7 @@ class ItemBelief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    r"""What a goal may read of the items: their intervals, and what these are from.
+    r"""The items as a goal may read them: intervals, and what they come from.
 
     Args:
         all_regions: Their confidence regions, for each output.
@@ -131,7 +131,7 @@ class ClassSides(Sides):
 
 @dataclass(frozen=True)
 class GoalFacts:
-    r"""What is known of a goal before any data.
+    r"""The facts that are known of a goal before any data.
 
     Args:
         promise: The claim of the guarantee: a clause after "With probability 0.95".

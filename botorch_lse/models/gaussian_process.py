@@ -306,7 +306,7 @@ class GPPrior:
         )
 
     def at_least(self, sigma: float, X: Tensor) -> GPPrior:
-        r"""The same process, its scale raised if its standard deviation is smaller.
+        r"""The process itself, its scale raised if its standard deviation is smaller.
 
         Mean, lengthscales and noise stay as they are in the units of ``y``. A process
         that varies enough is returned unchanged.

@@ -40,7 +40,7 @@ class Shortlist:
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior with these variances, but with its earlier covariances."""
+        r"""The posterior with the planned variances, but its earlier covariances."""
         return replace(self._posterior, variance=self._variance)
 
     @property

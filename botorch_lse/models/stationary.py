@@ -72,7 +72,7 @@ class Stationary:
         return cls(of_distance, length, scale, kernel.active_dims)
 
     def takes(self, F: Tensor, G: Tensor) -> bool:
-        r"""Whether this class can compute the covariances of these features."""
+        r"""Whether the class can compute the covariances of two sets of features."""
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
         d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.

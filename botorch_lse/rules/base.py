@@ -147,7 +147,7 @@ class Early:
 
 @dataclass(frozen=True, eq=False)
 class SelectionContext:
-    r"""All that a rule may use when it chooses rows.
+    r"""The context in which a rule chooses rows: all that it may use.
 
     Args:
         belief: The belief after the complete rounds.

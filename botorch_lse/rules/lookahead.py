@@ -69,9 +69,7 @@ It takes a fraction of a second; of more, a sample says which rows are worth it.
 SAMPLE = 256
 """The number of targets on which every row is scored first."""
 SHORTLIST = 256
-"""The number of rows that are best on these targets, and of uncertain rows beside.
-The former reach far; the latter have steep local gains, which a sample misses. All of
-them are scored exactly."""
+"""The number of rows that are best on the sample, and of uncertain rows beside."""
 FINE = 2**13
 """The number of targets up to which the shortlist is scored on all of them.
 Of more targets ``FINE`` are drawn for it, and the best rows are scored on all."""

@@ -176,9 +176,7 @@ class UFunction(ScoreRule):
 
 
 ContourEntropy = UFunction
-"""``UFunction``, under the name of Shannon's entropy (Cole et al., 2023).
-The entropy of a side falls with the number of deviations from the level and with
-nothing else, so that it chooses the same rows."""
+"""The name of ``UFunction`` as Shannon's entropy of contours (Cole et al., 2023)."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True)
 class AlgorithmFacts:
-    r"""What the loop must know of an algorithm before any data.
+    r"""The facts that the loop must know of an algorithm before any data.
 
     Args:
         needs_its_rows: Whether rows that were not asked for teach nothing. A round is
@@ -207,7 +207,7 @@ class Algorithm(ABC):
 
 @dataclass(frozen=True)
 class AuditFacts:
-    r"""What an audit must know of an algorithm before any data.
+    r"""The facts that an audit must know of an algorithm before any data.
 
     Args:
         n_outputs: How many values a measurement has.

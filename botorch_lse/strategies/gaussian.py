@@ -239,7 +239,7 @@ class GaussianAlgorithm(Algorithm):
         items: Pool | None = None,
         **more: Any,
     ) -> Self:
-        r"""The algorithm of a strategy: its pool, batches and widths with these parts.
+        r"""The algorithm of a strategy: its pool, batches and widths with given parts.
 
         Args:
             strategy: One with ``pool``, ``batch_size``, ``delta`` and ``beta``.
@@ -1598,7 +1598,7 @@ class GaussianAlgorithm(Algorithm):
     def _at_rows(
         self, belief: Belief, rows: Tensor
     ) -> tuple[GaussianAlgorithm, Belief]:
-        r"""The same question and belief, about some rows of the pool.
+        r"""The algorithm and belief of the same question, about some rows of the pool.
 
         Args:
             belief: The belief after the complete rounds.

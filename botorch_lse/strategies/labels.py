@@ -63,7 +63,7 @@ class Labels(Algorithm):
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
-        r"""The facts: any rows teach, since what is drawn does not hang on rounds."""
+        r"""The facts: any rows teach, since draws do not depend on rounds."""
         return AlgorithmFacts(size_is_open=self.batch_size is None)
 
     @property

@@ -95,7 +95,7 @@ def rows_forecast(
 
 
 def some_rows(n_rows: int, without: Tensor, size: int) -> Tensor:
-    r"""The same random rows of a pool at every call.
+    r"""A random choice of a pool's rows, the same at every call.
 
     Args:
         n_rows: The rows of the pool.

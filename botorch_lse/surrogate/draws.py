@@ -37,7 +37,7 @@ RANK = 256
 """The largest number of columns of a ``LowRank`` factor.
 There are fewer where they do not fit a quarter of the memory budget."""
 PIVOTS = 32
-"""The number of these columns that are computed together."""
+"""The number of columns of a ``LowRank`` factor that are computed together."""
 ENLARGED = 1e-9
 """The share of a variance that is added to what a low-rank factor leaves of it."""
 

@@ -20,8 +20,7 @@ from botorch_lse.surrogate.assumptions import Refuted
 MOST_LEVELS = 5
 """The number of different values up to which values are hardly measurements."""
 ROWS_PER_LEVEL = 2
-"""The least number of measured rows for each of these values.
-Fewer rows, or rows that were measured again, have few values by themselves."""
+"""The least number of measured rows for each different value."""
 LEAST_ROWS = 8
 """The number of measured rows from which different values are counted."""
 GROSS = 10.0

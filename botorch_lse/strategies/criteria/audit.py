@@ -102,7 +102,7 @@ class Claim:
     def of(
         cls, labels: Tensor, judge: Judge, rows: Tensor, seed: int, attempt: int
     ) -> Claim:
-        r"""The claim that the rows have these labels.
+        r"""The claim that the rows have the given labels.
 
         Args:
             labels: ``N`` numbers of classes.
