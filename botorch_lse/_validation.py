@@ -46,7 +46,7 @@ def finite_number(value: Any, name: str) -> float:
     r"""The ``value`` as a finite float.
 
     Raises:
-        ValueError: If it is not one finite number; text and booleans are none.
+        ValueError: If it is not one finite number, such as text or a boolean.
     """
     if isinstance(value, (str, bytes)):
         remedy = "Write it without quotes, or convert it: `float(...)`."

@@ -154,7 +154,7 @@ def problem_of(
     first.scatter_reduce_(0, where[:N], rows, "amin")
     targets = first[where[N:]]  # N means: not among the choices
     outside = targets == N
-    if covariance.is_of_averages:  # what is measured in a row is none of the targets
+    if covariance.is_of_averages:  # no row measures what a target means
         outside = torch.ones_like(outside)
     targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
     rows_and_others = (

@@ -38,7 +38,7 @@ The rule, a function of trials and data alone, whatever order results came in:
 A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
 value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it is
 missing, the strategy's own noise counts (``noise_std`` or ``pool.noise_var``, divided
-by the weight of the arm, whose value is a mean of so many replicates); where that is
+by the weight of the arm, which is the number of replicates in its value); where that is
 missing too, the noise is unknown and learned.
 """
 

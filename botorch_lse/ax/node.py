@@ -974,7 +974,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     r"""The generation strategy's ``LevelSetNode``: the current one, else the last.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the strategy has no such node.
     """
     current, ours = level_set_nodes(generation_strategy)
     if not ours:
@@ -1046,7 +1046,7 @@ def level_set_nodes(
 ) -> tuple[LevelSetNode | None, list[LevelSetNode]]:
     r"""The current node if it is a ``LevelSetNode``, and all such nodes in order.
 
-    There are none if it is no generation strategy.
+    Anything else than a generation strategy has no such nodes.
     """
     if not isinstance(generation_strategy, GenerationStrategy):
         return None, []

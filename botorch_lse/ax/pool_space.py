@@ -463,7 +463,7 @@ def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
     r"""The values of a parameter that is a function of others.
 
     Raises:
-        ValueError: If it is none, or one of the others is not there.
+        ValueError: If it is not such a function, or one of the others is not there.
     """
     wanted = (
         f"Expected the derived parameter {config.name!r} to be a function of others"

@@ -149,7 +149,7 @@ class Candidates:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
 
         The table of ``pool`` holds cells as they are written, which an axis would show
-        as so many words, one beside the other.
+        as words, one beside the other.
 
         Args:
             rows: Which candidates, sorted.

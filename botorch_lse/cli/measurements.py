@@ -110,8 +110,8 @@ class Measurements:
 
     Args:
         entries: All lines, each once, without those that are answered elsewhere.
-        results: The table of results; ``None`` while there is none.
-        sheet: The sheet, ``None`` while there is none; the results where both are one.
+        results: The table of results; ``None`` while it is not there.
+        sheet: The sheet; ``None`` while it is not there; the results if both are one.
         taken: Lines of the sheet that the results do not have yet, each with the line
             of the results that waits for it, if one does.
         missing: The places of cells with a word for what is missing, such as ``NA``.

@@ -80,7 +80,7 @@ def truth_of(
         noise: The standard deviation of simulated noise; default what is known of it.
 
     Raises:
-        ValueError: If there is nothing to draw from, or the column is none.
+        ValueError: If there is nothing to draw from, or there is no such column.
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise

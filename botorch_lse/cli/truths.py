@@ -31,7 +31,7 @@ def check_truth(
         noise: The standard deviation of simulated noise.
 
     Raises:
-        ValueError: If there is nothing to draw from, or the column is none.
+        ValueError: If there is nothing to draw from, or there is no such column.
     """
     if column is not None:
         true_values(run, column)

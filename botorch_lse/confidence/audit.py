@@ -251,7 +251,7 @@ def audit_test(
         by_sign: Whether rows are judged by the side of one value, whatever the noise:
             ``verdicts`` with ``most=1`` and the test's ``mistaken``. All that is
             assumed is that the noise has median zero, in each row its own.
-        n_outputs: By the sides of so many values then, with independent noise. All of
+        n_outputs: How many values tell the side then, with independent noise. All of
             them are on their true sides with probability ``2^-n_outputs`` or more.
         has_references: Whether rows are compared with others, whose bounds take their
             share of ``delta``.
@@ -326,7 +326,7 @@ def audit_size(
         is_exact: Whether values are measured without noise.
         is_learnt: Whether the noise is learnt: some rows are measured twice.
         by_sign: Whether rows are judged by the side of one value alone.
-        n_outputs: Of one value of each of so many outputs.
+        n_outputs: How many outputs have one value each.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)

@@ -119,7 +119,7 @@ def classify(
 
     Raises:
         ValueError: If ``threshold`` is not one finite number, ``epsilon`` negative, or
-            ``regions`` are none.
+            ``regions`` are not confidence regions.
 
     Source:
         Gotovos et al. (2013), Algorithm 1.
@@ -147,7 +147,7 @@ def classify_implicit(
 
     Raises:
         ValueError: If ``omega`` is outside (0, 1), ``epsilon`` negative, or ``regions``
-            are none.
+            are not confidence regions.
 
     Source:
         Gotovos et al. (2013), Algorithm 2; by Lemmas 13 and 14 the levels over all rows

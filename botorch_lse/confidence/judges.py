@@ -262,9 +262,9 @@ class ParetoJudge(Judge):
     r"""A judge that compares rejected rows with the rows that were accepted.
 
     A rejected row is right if an accepted one comes up to it in all outputs, up to the
-    accuracies. It is wrong if there is none: then something better was missed. Only
-    rejected rows are drawn. Accepted ones are few, and all of them are measured; one
-    that another certainly exceeds by more than the accuracies is wrong.
+    accuracies, and wrong if no accepted one does: then something better was missed.
+    Only rejected rows are drawn. Accepted ones are few, and all of them are measured;
+    one that another certainly exceeds by more than the accuracies is wrong.
 
     The accepted rows are the reference. Their bounds are made of all their values of
     the run and hold together, but with the probability ``values.risk``. Given that they

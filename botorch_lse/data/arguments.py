@@ -58,7 +58,7 @@ def check_budget(
     r"""Complain about a budget too small for a run to begin to answer.
 
     Args:
-        max_observations: The budget; ``None``: there is none.
+        max_observations: The budget; ``None``: no limit.
         least: Measurements that are needed.
         what: What they are needed for, in words.
         remedy: What to give in place of a larger budget, a sentence.

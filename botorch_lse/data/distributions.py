@@ -39,7 +39,7 @@ def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, lis
         name: The argument's name.
 
     Raises:
-        ValueError: If there is none, or one is no such distribution.
+        ValueError: If no distribution is given, or one is not frozen and continuous.
     """
     names = None
     if isinstance(marginals, Mapping):

@@ -230,7 +230,7 @@ def way_to(own: Column, x: np.ndarray) -> Way | None:
     r"""The way from a column of the pool's table to an input of the model.
 
     Tried on all rows: the number itself, its logarithm to base 10, and a list of words
-    with the number of each. ``None`` if it is none of these.
+    with the number of each. ``None`` if no way fits.
 
     Args:
         own: The column.

@@ -578,7 +578,7 @@ class Pool:
             x: ``d`` numbers, or values under the names of the inputs.
 
         Raises:
-            ValueError: If an input is missing, or a value is none of its input.
+            ValueError: If an input is missing, or a value does not belong to its input.
             BotorchTensorDimensionError: If ``x`` has another length, or is several
                 points.
         """

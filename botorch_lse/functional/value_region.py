@@ -23,7 +23,7 @@ class Comparison:
     Args:
         output: The number of the output.
         level: The level, or ``N`` levels, units of the output.
-        matters: ``N`` bools: whether the side of a row still hangs on this comparison;
+        matters: ``N`` bools: whether the side of a row still depends on the comparison;
             ``None``: as far as the row is open at all.
     """
 

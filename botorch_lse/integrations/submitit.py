@@ -45,7 +45,7 @@ class SubmititExecutor(Executor):
         poll: Seconds between two looks at the jobs.
 
     Raises:
-        ValueError: If ``executor`` is none, or ``poll`` not positive.
+        ValueError: If ``executor`` is not of submitit, or ``poll`` not positive.
     """
 
     def __init__(self, executor: submitit.Executor, poll: float = 1.0) -> None:

@@ -486,7 +486,7 @@ def fixed_prior(model: ModelArgument) -> GPPrior | None:
             ``GPPrior``, a factory, or ``None``.
 
     Raises:
-        UnsupportedError: If it is none of these, or not exact (``GPPrior.from_model``).
+        UnsupportedError: If it is anything else, or not exact (``GPPrior.from_model``).
     """
     if isinstance(model, GPPrior):
         return model
@@ -575,7 +575,7 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
 
     Raises:
         BotorchTensorDimensionError: If they have other columns.
-        ValueError: If a point is none of them.
+        ValueError: If a point is not a row of the pool.
     """
     wanted = f"with the {pool.d} columns of the pool that has the features"
     check_shape(X.shape[-1] == pool.d, X, "X", wanted)

@@ -117,7 +117,7 @@ def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
         dtype: The precision in which the kernel is evaluated.
 
     Returns:
-        ``...``, relative to the largest of them; 0 if there are none.
+        ``...``, relative to the largest of them; 0 without any.
     """
     share = JITTER if dtype == torch.float64 else JITTER_SINGLE
     variance = torch.nn.functional.pad(prior_variance.detach().double(), (0, 1))
@@ -470,7 +470,7 @@ class GPPrior:
             BotorchTensorDimensionError: If the process is for other columns.
         """
         try:
-            # Variances alone would take one column for as many as there should be.
+            # Variances alone would take one column for all that there should be.
             covariances(self.covar_module, *2 * (self.features(X[:1]),))
         except RuntimeError as error:
             raise BotorchTensorDimensionError(

@@ -190,7 +190,7 @@ class LearntKernel:
             with priors has to be given by a function that can be imported.
 
     Raises:
-        ValueError: If ``kernel`` is none.
+        ValueError: If ``kernel`` is not a GPyTorch kernel.
         UnsupportedError: If it has a batch shape.
     """
 

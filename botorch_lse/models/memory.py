@@ -30,7 +30,7 @@ class FitMemory:
     r"""Fits by their hashes: those known from before, and those that were used.
 
     Args:
-        known: Fits of an earlier process; whatever is none is left out.
+        known: Fits of an earlier process; what is not a fit is left out.
     """
 
     def __init__(self, known: Any = None) -> None:

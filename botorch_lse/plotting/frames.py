@@ -269,8 +269,8 @@ def progress_frame(
 def calibration_frame(calibration: Calibration) -> pd.DataFrame:
     r"""Residuals in units of their predicted standard deviations, beside normal ones.
 
-    Residuals of each kind are compared with as many independent standard normal numbers
-    as there are: the smallest with the smallest, and so on.
+    Residuals of each kind are compared with independent standard normal numbers, one
+    for each: the smallest with the smallest, and so on.
 
     Args:
         calibration: ``state.calibration()``.

@@ -391,7 +391,7 @@ class Rule(ABC):
 
         Args:
             memory: Before.
-            widest: The largest deviation of a row in question; ``None``: there is none.
+            widest: The largest deviation of a row in question; ``None`` without one.
             beta: The schedule's squared width of the interval.
         """
         return memory

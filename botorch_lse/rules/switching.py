@@ -43,9 +43,9 @@ class Combined(Rule):
         rules: At least one rule.
 
     Raises:
-        ValueError: If there is none, one is no rule or sets the width of the intervals
-            (``TruncatedVariance``), or the rules pay for different ways from row to
-            row.
+        ValueError: If no rule is given, one is not a rule or sets the width of the
+            intervals (``TruncatedVariance``), or the rules pay for different ways
+            from row to row.
     """
 
     rules: tuple[Rule, ...]

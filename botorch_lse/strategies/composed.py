@@ -68,8 +68,8 @@ class ComposedStrategy(Strategy):
             ``MinimumU()``.
 
     Raises:
-        ValueError: If a part is none, a number is out of range, or the rule does not
-            fit the goal.
+        ValueError: If a part is of a wrong type, a number out of range, or the rule
+            does not fit the goal.
         UnsupportedError: If a model's posterior path is not exact.
 
     Example:

@@ -290,7 +290,7 @@ def gross(y: Tensor) -> Tensor:
 
     Measured by the median of the distances from the median, which one slip does not
     move, so that it cannot hide itself. A value that another one confirms, of the same
-    row or not, is none; nor are those at the end of a long tail.
+    row or not, is no slip; nor are those at the end of a long tail.
 
     Args:
         y: ``n`` values.
