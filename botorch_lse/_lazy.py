@@ -81,7 +81,7 @@ def _unknown(package: str, name: str, known: list[str], asking: FrameType) -> Ex
 
 
 def _homes(name: str) -> list[str]:
-    r"""The packages of this one that have a name in ``__all__``."""
+    r"""The packages inside this one whose ``__all__`` has a name."""
     root = __name__.partition(".")[0]
     packages = (root, *(f"{root}.{room}" for room in ROOMS))
     return [p for p in packages if name in import_module(p).__all__]

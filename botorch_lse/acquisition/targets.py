@@ -837,7 +837,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 
 class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
-    r"""The expected decrease, by a q-batch, of a loss around a level, per cost.
+    r"""The expected decrease of a loss around a level by a q-batch, per cost.
 
     The loss of a target depends on how far its mean is from the level and on its
     variance. The variance after the whole batch does not depend on the values to come,

@@ -185,7 +185,7 @@ class Round:
         return replace(self, plan=plan, excluded=tuple(rows), n_free=free)
 
     def refilled(self, rows: Sequence[int]) -> Round:
-        r"""The round with rows in the free places; those that are left are given up."""
+        r"""The round with rows in its free places; places still free are given up."""
         plan = tuple(sorted([*self.plan, *rows]))
         return replace(self, plan=plan, n_free=0)
 

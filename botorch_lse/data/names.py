@@ -390,7 +390,7 @@ def chosen(table: pd.DataFrame, wanted: Any, name: str, what: str) -> pd.DataFra
 
 
 def named_lines(given: Any) -> pd.DataFrame | None:
-    r"""Points whose inputs have names as a table; ``None`` where they have none.
+    r"""The points as a table if their inputs have names, else ``None``.
 
     Args:
         given: A table, with named levels of its index or without; one point as a

@@ -1,4 +1,4 @@
-r"""The expected decrease, by observations, of the doubt about a point's class.
+r"""The expected decrease of the doubt about a point's class by observations.
 
 The doubt about a class with probabilities ``p_1, ..., p_K`` is ``(1 - sum_k p_k^2) /
 2``, half the probability that two independent draws from the posterior have other

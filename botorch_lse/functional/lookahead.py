@@ -1,4 +1,4 @@
-r"""The expected decrease, by observations, of a loss at target points.
+r"""The expected decrease of a loss at target points by observations.
 
 Notation: at a target the posterior of ``f`` is normal with mean ``m`` and deviation
 ``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability that the
@@ -654,7 +654,7 @@ def values_to_come(q: int) -> Tensor:
 def volume_changes(
     distance: Tensor, variance: Tensor, moves: Tensor, values: Tensor
 ) -> Tensor:
-    r"""The change, by given observations, of the expected number of targets above.
+    r"""The change that given observations make in the expected number of targets above.
 
     ``sum_t [Phi((d + z' w) / sqrt(s^2 - w' w)) - Phi(d / s)]`` for each vector ``z`` of
     standardised values, where ``w`` is by how much each of them moves the mean of the

@@ -366,7 +366,7 @@ class Rule(ABC):
         return IntervalPolicy()
 
     def on(self, pool: Pool) -> Rule:
-        r"""This rule for a pool, with what it takes from the pool."""
+        r"""The rule for a pool, with what it needs of the pool."""
         return self
 
     def check(self, pool: Pool, goal: Goal) -> None:  # noqa: B027  (a hook)

@@ -416,7 +416,7 @@ def near_level(
     removal: Callable[[Tensor, Tensor], Removal],
     batch: Batch,
 ) -> Tensor:
-    r"""The decrease, by each row, of a loss that depends on distances from the level.
+    r"""The amount that each row takes off a loss of distances from the level.
 
     Where all targets are so far from the level that nothing is left of the loss in
     floating point, or the rows before have removed all of it, the plain reductions of
@@ -465,7 +465,7 @@ Taken = Callable[[Sequence[Tensor]], Tensor]
 def over_outputs(
     context: SelectionContext, reductions: Reductions, at: Callable[[Tensor], Taken]
 ) -> Tensor:
-    r"""The decrease, by each row, of a loss that depends on all outputs.
+    r"""The amount that each row takes off a loss that depends on all outputs.
 
     Args:
         context: The belief and the rows to choose from.
@@ -574,7 +574,7 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
 def off_the_doubt(
     context: SelectionContext, reductions: Reductions, batch: Batch
 ) -> Tensor:
-    r"""The decrease, by each row, of the doubt about the class of rows in question.
+    r"""The amount that each row takes off the doubt about classes of rows in question.
 
     Args:
         context: The belief and the rows to choose from.
@@ -607,7 +607,7 @@ def off_the_doubt(
 def near_levels(
     context: SelectionContext, reductions: Reductions, tau: float, batch: Batch
 ) -> Tensor:
-    r"""The decrease, by each row, of the variances near all levels of all outputs.
+    r"""The amount that each row takes off the variances near all levels of all outputs.
 
     Like ``targeted_variance``, with the share by which the side depends on each level
     as a further factor, summed over the levels, and over the outputs in units of their
@@ -838,7 +838,7 @@ class Reductions:
         weights: Tensor | None = None,
         is_square: bool = False,
     ) -> Tensor:
-        r"""The expected change, by each row, of the number of targets above a level.
+        r"""The change in the number of targets above that each row is expected to make.
 
         Args:
             level: The level, or one for each row of the posterior; units of ``y``.
