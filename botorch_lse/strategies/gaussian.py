@@ -139,8 +139,8 @@ SPENT = 0.1
 """The share of the largest variance of usable rows below which others come first.
 Rows below it are passed over where open rows may not be measured."""
 MOST_FORESEEN = 1000
-"""The largest number of rows whose exact values are foreseen: a fit's time.
-It shows whether these could decide more; a larger run is not found out of reach."""
+"""The largest number of rows whose exact values are foreseen, in the time of a fit.
+They show whether more can be decided; a larger run is not found out of reach."""
 STRAY = 0.5
 """The standard deviations by which the width of a forecast is reduced.
 Estimates vary from round to round, and a row is decided the first time that its

@@ -350,7 +350,7 @@ class Audit(Criterion):
         return replace(note, claim=claim)
 
     def _missing(self, note: AuditNote) -> Tensor:
-        r"""The measurements lacking of rows that others are compared with (``N``)."""
+        r"""The measurements that rows lack with which others are compared (``N``)."""
         claim = note.claim
         if claim is None or note.sums is None or note.needs_pairs:
             return torch.zeros_like(note.measured, dtype=torch.long)
