@@ -26,7 +26,7 @@ when every cell is decided. Prints a table and whether values lay where they wer
 predicted; writes level_set.png, calibration.png and level_set.csv."""
 
 SEA_BED = "topobathy"
-"""The pool that comes with the package."""
+"""The name of the pool that comes with the package."""
 METHODS = ("default", "lse", "melk", "straddle", "random")
 
 
@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    r"""Find what can be wrong with the demo's options before it is loaded.
+    r"""Check the demo's options before the demo is loaded.
 
     Args:
         options: The options. The folder of what is written is made.

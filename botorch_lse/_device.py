@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def moved(value: T, device: torch.device) -> T:
-    r"""The value with all its tensors on a device; what is there stays itself.
+    r"""The value with all its tensors on a device; those that are there stay the same.
 
     Tensors; dataclasses, without what they have computed meanwhile; lists, tuples and
     dictionaries; modules (kernels, models), which are copied; methods and partial

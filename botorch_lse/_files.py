@@ -27,13 +27,13 @@ except ImportError:  # Windows, which locks what is open by itself
 
 _ENDING = ".botorch-lse.tmp"
 _TEMPORARY = re.compile(rf"\..+\.[0-9a-f]{{8}}{re.escape(_ENDING)}")
-"""What temporary files are called."""
+"""The names of temporary files."""
 _LONGEST = 100
-"""Letters of a file's name in that of its temporary file: names may have 255 bytes."""
+"""The letters of a file's name that its temporary file keeps: names have 255 bytes."""
 
 
 class ChangedError(OSError):
-    r"""A file is not as the caller saw it; it was left as it is."""
+    r"""The error that a file is not as the caller saw it; it was left as it is."""
 
 
 @dataclass(frozen=True)

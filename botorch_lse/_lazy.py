@@ -16,7 +16,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 ROOMS = ("acquisition", "goals", "models", "papers", "rules", "strategies")
-"""The packages in which a name that another one has not is looked for."""
+"""The packages in which a name is looked for that another package lacks."""
 
 
 def lazy_names(
@@ -58,7 +58,7 @@ def lazy_names(
 
 
 def _unknown(package: str, name: str, known: list[str], asking: FrameType) -> Exception:
-    r"""The error for a name that a package has not, with the one that has it.
+    r"""The error for a name that a package lacks, with the package that has it.
 
     Args:
         package: The package's name.
@@ -81,7 +81,7 @@ def _unknown(package: str, name: str, known: list[str], asking: FrameType) -> Ex
 
 
 def _homes(name: str) -> list[str]:
-    r"""The packages of this one that have a name in ``__all__``."""
+    r"""The packages inside this one whose ``__all__`` has a name."""
     root = __name__.partition(".")[0]
     packages = (root, *(f"{root}.{room}" for room in ROOMS))
     return [p for p in packages if name in import_module(p).__all__]

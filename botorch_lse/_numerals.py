@@ -9,20 +9,20 @@ from collections.abc import Iterable
 from typing import SupportsFloat
 
 MARKS = (".", ",")
-"""Decimal marks."""
+"""The characters that are decimal marks."""
 _NUMBER = r"[+-]?(\d+{0}?\d*|{0}\d+)([eE][+-]?\d+)?"
 _NUMBERS = {mark: re.compile(_NUMBER.format(re.escape(mark))) for mark in MARKS}
 _DOUBTFUL = re.compile(r"([+-]?[1-9]\d{0,2})[.,](\d{3})")
-"""A mark before exactly three digits: one of decimals, or one of thousands. (Nobody
-writes 0,125 for 125.)"""
+"""A number with a mark before exactly three digits: of decimals, or of thousands.
+(Nobody writes 0,125 for 125.)"""
 _BEGINS = re.compile(
     r"[~\u2248<>\u2264\u2265\u00b1$\u20ac\u00a3\u00a5]?\s*[+-]?[.,]?\d"
 )
-"""A number may have a sign of a price or of a limit before it."""
+"""The beginning of a number, perhaps with the sign of a price or of a limit."""
 
 
 _ESCAPED = re.compile(r"\\xa0|\\u(?:20[0-9a-f]{2}|3000)")
-"""How ``repr`` writes the blanks that spreadsheets put between thousands."""
+"""The blanks that spreadsheets put between thousands, as ``repr`` writes them."""
 
 
 def plain(text: str) -> str:
@@ -140,7 +140,7 @@ def begins_with_a_number(text: str) -> bool:
 
 
 _ALL = 15
-"""Significant digits that every float keeps: 0.1 + 0.2 is 0.3 with them."""
+"""The number of digits that every float keeps: 0.1 + 0.2 is 0.3 with them."""
 
 
 def written(value: SupportsFloat, sigma: float | None = None) -> str:

@@ -24,9 +24,9 @@ CONVERT = (
     "`pd.to_numeric(...)` for a column."
 )
 LARGEST_INT = 2**63 - 1
-"""The largest int64."""
+"""The largest number that an int64 holds."""
 LARGEST_WHOLE = 2**53
-"""Beyond it a float64 does not tell whole numbers apart."""
+"""The number beyond which a float64 does not tell whole numbers apart."""
 
 
 def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
@@ -46,7 +46,7 @@ def finite_number(value: Any, name: str) -> float:
     r"""The ``value`` as a finite float.
 
     Raises:
-        ValueError: If it is not one finite number; text and booleans are none.
+        ValueError: If it is not one finite number, such as text or a boolean.
     """
     if isinstance(value, (str, bytes)):
         remedy = "Write it without quotes, or convert it: `float(...)`."

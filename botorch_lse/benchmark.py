@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-"""The clone, if this is one."""
+"""The folder of the clone, if this is one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,10 +19,10 @@ from torch import Tensor
 from botorch_lse.data.pool import Pool
 
 FOOTPRINT = 1.5
-"""Standard deviation of the sonar's footprint, in cells of the chart."""
+"""The standard deviation of the sonar's footprint, in cells of the chart."""
 
 KM_PER_DEGREE = 111.195
-"""Length of one degree of latitude on a sphere of 6,371 km radius."""
+"""The length of one degree of latitude on a sphere of 6,371 km radius."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +91,12 @@ class WebPage:
 
     @property
     def means(self) -> Tensor:
-        r"""``N`` true mean revenues per visitor."""
+        r"""The true mean revenues per visitor (``N``)."""
         return self.X @ self.theta
 
     @property
     def variances(self) -> Tensor:
-        r"""``N`` true variances of a visitor's revenue."""
+        r"""The true variances of a visitor's revenue (``N``)."""
         return self.X.square() @ self.Sigma
 
 

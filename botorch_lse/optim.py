@@ -26,7 +26,7 @@ from botorch_lse.planning import PosteriorProblem, designed_batch
 __all__ = ["PointsPosterior", "optimize_acqf_design", "problem_of"]
 
 METHODS = ("quota", "sample")
-"""How the weights of the relaxed design become counts."""
+"""The ways in which the weights of the relaxed design become counts."""
 
 
 def optimize_acqf_design(
@@ -124,7 +124,7 @@ class PointsPosterior:
 
     @cached_property
     def variance(self) -> Tensor:
-        r"""``P`` variances before the batch."""
+        r"""The variances before the batch (``P``)."""
         width = self.points.F.shape[-1] + self.points.V.shape[-1]
         blocks = row_blocks(self.points.F.shape[-2], width)
         parts = [self.covariance.variance(self.points.rows(b)) for b in blocks]
@@ -154,7 +154,7 @@ def problem_of(
     first.scatter_reduce_(0, where[:N], rows, "amin")
     targets = first[where[N:]]  # N means: not among the choices
     outside = targets == N
-    if covariance.is_of_averages:  # what is measured in a row is none of the targets
+    if covariance.is_of_averages:  # no row measures what a target means
         outside = torch.ones_like(outside)
     targets[outside] = N + torch.arange(int(outside.sum()), device=where.device)
     rows_and_others = (

@@ -19,10 +19,10 @@ from botorch_lse._validation import real_matrix, truth_value
 __all__ = ["pareto_mask"]
 
 PAIRS = 2**21
-"""Pairs compared at once; a block holds four arrays of this size, 64 MiB in all."""
+"""The number of pairs compared at once: a block holds four such arrays, 64 MiB."""
 SCREENED = 256
-"""Rows compared at once with those that nothing dominates so far: few enough that most
-rows are compared with a nearly final front, many enough for one tensor operation."""
+"""The number of rows compared at once with those that nothing dominates so far.
+Few, so that the front is nearly final, but many enough for one tensor operation."""
 
 
 def pareto_mask(means: Any, strict: bool = False) -> Tensor:

@@ -136,8 +136,8 @@ def named_output(
 
 
 ROUGHLY = 1e-4
-"""How near to 0 and 1 mean and standard deviation of standardised values are: Ax
-computes in float64, a model may hold float32."""
+"""The distance from mean 0 and deviation 1 within which values count as standardised.
+Ax computes in float64, a model may hold float32."""
 
 
 def is_standardised(model: Model) -> bool:
@@ -217,7 +217,7 @@ def of_one_point(forward: Forward) -> Forward:
 
     @wraps(forward)
     def checked(acqf: Any, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``.
+        r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``).
 
         Raises:
             BotorchTensorDimensionError: If there are several points.
@@ -301,7 +301,7 @@ def check_model(model: Model) -> None:
 
 
 def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
-    r"""The ``n' x d`` pending points; ``None`` if there are none.
+    r"""The pending points (``n' x d``); ``None`` if there are none.
 
     Raises:
         BotorchTensorDimensionError: If it is not a matrix.

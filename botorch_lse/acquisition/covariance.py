@@ -34,14 +34,15 @@ from botorch_lse.models.gaussian_process import (
 )
 
 NoiseVar = float | Callable[[Tensor], Tensor]
-"""One variance, or a function from ``b x q x d`` points to ``b x q`` variances; units
-of ``y`` squared. A model (which is callable) counts by its ``predict_noise``."""
+"""The noise variance of an observation: a number, or a function of points.
+``b x q x d`` to ``b x q``, in ``y`` squared. A model, which is callable, counts by its
+``predict_noise``."""
 JOINT = 1024
-"""Points on either side of one joint posterior, whose covariance matrix has the square
-of their sum as entries. For many t-batches there are fewer points, so that it takes
-some tens of MB in all."""
+"""The number of points on either side of one joint posterior.
+Its covariance matrix has the square of their sum as entries. For many t-batches there
+are fewer points, so that it takes some tens of MB in all."""
 LEAST_JOINT = 16
-"""With fewer points than this the number of posterior calls would cost more."""
+"""The least number of points of a posterior: with fewer, the calls would cost more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +92,13 @@ class ExactCovariance:
         return PreparedPoints(_split(F, batch), _split(V, batch))
 
     def measured(self, X: Tensor) -> PreparedPoints:
-        r"""Prepare points where the function is measured, which is what is meant."""
+        r"""Prepare points where the function is measured, as where it is meant."""
         return self.prepare(X)
 
     is_of_averages = False
 
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
-        r"""Covariances ``b x S x p x p'`` of ``left`` with ``right``.
+        r"""The covariances of ``left`` with ``right`` (``b x S x p x p'``).
 
         ``right`` may have no t-batches ``b``; it is then the same for all of them.
         """
@@ -107,16 +108,16 @@ class ExactCovariance:
         return _split(block, batch)
 
     def variance(self, points: PreparedPoints) -> Tensor:
-        r"""``S x p`` variances of points without ``b``."""
+        r"""The variances of points without t-batches ``b`` (``S x p``)."""
         gain = points.V.square().sum(dim=-1)
         return (self.prior.variance(points.F) - gain).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
-        r"""``S`` least noise variances of an observation at ``S x p x d``."""
+        r"""The least noise variances of an observation at ``S x p x d`` (``S``)."""
         return self.prior.least_noise(self.prior.features(X))
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""The model's own noise variances ``b x S x q`` at points ``b x q x d``.
+        r"""The model's own noise variances (``b x S x q``) at points ``b x q x d``.
 
         They are the same at all points. Only for models that know the noise of future
         observations; ``check_noise`` refuses others.
@@ -164,14 +165,14 @@ class Averages:
         return makes_several(self.model)
 
     def meant(self, X: Tensor) -> Tensor:
-        r"""Points ``... x p x d`` for what matters there: ``... x p x (n_w d')``."""
+        r"""The points for what is meant (``... x p x d`` to ``... x p x (n_w d')``)."""
         if not self.are_meant:
             return X
         self.model.eval()
         return self._side_by_side(self.model.transform_inputs(X), X.shape[-2])
 
     def measured(self, X: Tensor) -> Tensor:
-        r"""Points ``... x p x d`` for measurements there: ``... x p x (n_w d')``.
+        r"""The points for measurements (``... x p x d`` to ``... x p x (n_w d')``).
 
         Raises:
             UnsupportedError: If it is not known what is measured at a point.
@@ -234,7 +235,7 @@ class Averages:
         return found
 
     def variances(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Variances of measurements at ``... x q x d``, with the noise and without."""
+        r"""The variances of measurements (``... x q x d``), with and without noise."""
         noisy: Any
         latent: Any
         with torch.no_grad():
@@ -347,12 +348,12 @@ class JointCovariance:
         self.X_pending, self.noise_var = X_pending, noise_var
 
     def prepare(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``b x p x d`` for what is meant, with nothing computed beforehand."""
+        r"""Prepare points ``b x p x d`` for what is meant, computing nothing yet."""
         F = self.averages.meant(X)
         return PreparedPoints(F, F[..., :0])
 
     def measured(self, X: Tensor) -> PreparedPoints:
-        r"""Points ``b x p x d`` for what is measured there."""
+        r"""Prepare points ``b x p x d`` for what is measured there."""
         F = self.averages.measured(X)
         return PreparedPoints(F, F[..., :0])
 
@@ -362,7 +363,7 @@ class JointCovariance:
         return self.averages.are_meant
 
     def between(self, left: PreparedPoints, right: PreparedPoints) -> Tensor:
-        r"""Covariances ``b x p x p'`` of ``left`` with ``right``, in blocks.
+        r"""The covariances of ``left`` with ``right`` (``b x p x p'``), in blocks.
 
         ``right`` may have no t-batches ``b``; it is then the same for all of them.
         """
@@ -396,7 +397,7 @@ class JointCovariance:
         return posterior.distribution.covariance_matrix.double()
 
     def variance(self, points: PreparedPoints) -> Tensor:
-        r"""``p`` posterior variances, units of ``y`` squared."""
+        r"""The posterior variances of points (``p``), units of ``y`` squared."""
         parts = []
         for X in points.F.split(JOINT):
             each = X.unsqueeze(-2)
@@ -411,7 +412,7 @@ class JointCovariance:
         return least_noise(self.variance(self.prepare(X)), X.dtype)
 
     def own_noise(self, X: Tensor) -> Tensor:
-        r"""The model's own noise variances ``b x q`` at points ``b x q x d``.
+        r"""The model's own noise variances (``b x q``) at points ``b x q x d``.
 
         The difference of the posterior variances with and without noise.
         """
@@ -433,7 +434,7 @@ PosteriorCovariance = ExactCovariance | JointCovariance
 def posterior_covariance(
     model: Model, posterior_transform: PosteriorTransform | None = None
 ) -> PosteriorCovariance:
-    r"""``ExactCovariance`` if the model allows it, else ``JointCovariance``.
+    r"""An ``ExactCovariance`` if the model allows it, else a ``JointCovariance``.
 
     Args:
         model: A fitted model.

@@ -228,7 +228,7 @@ def value_of_region(
     known: Sequence[tuple[Tensor, Tensor]],
     value: Callable[[ValueRegion, list[Tensor], list[Tensor]], Tensor],
 ) -> Tensor:
-    r"""Values of points by what is known of each output, such as moments or ends.
+    r"""The values of points by what is known of each output, such as moments or ends.
 
     Args:
         region: The region.

@@ -64,12 +64,12 @@ from botorch_lse.models.gaussian_process import (
 )
 
 STRADDLE_BETA = 1.96**2
-"""A 95 % interval, as in section 3 of Gotovos et al. (2013)."""
+"""The squared width of a 95 % interval, as in section 3 of Gotovos et al. (2013)."""
 LSE_BETA = 9.0
-"""Three standard deviations, as in the experiments of Gotovos et al. (2013)."""
+"""The squared width of three standard deviations, as in Gotovos et al. (2013)."""
 
 _POOL_CHUNK = 4096
-"""Pool rows per posterior call: a chunk of t-batches stays small in memory."""
+"""The number of pool rows per posterior call: t-batches in chunks take less memory."""
 
 
 class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
@@ -90,7 +90,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""Checks of the model and its transform.
+        r"""Check the model and its transform.
 
         Args:
             model: A fitted model with a Gaussian posterior.
@@ -172,12 +172,12 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
 
     @abstractmethod
     def _score(self, mean: Tensor, sigma: Tensor) -> Tensor:
-        r"""The value of points with these means and standard deviations."""
+        r"""The value of points, by their means and standard deviations."""
 
     @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``)."""
         return self._values(X)
 
     def _values(self, X: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
         *,
         goal: Any = None,
     ) -> None:
-        r"""The model and the level, or the region.
+        r"""A score of a model and a level, or a region.
 
         Args:
             model, X_pending: See ``MarginalAcquisitionFunction``, as for the other
@@ -291,7 +291,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
 
     @abstractmethod
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
-        r"""The value of points with these moments of one output, about one level."""
+        r"""The value of points, by moments of one output and one level."""
 
 
 @constructible
@@ -321,7 +321,7 @@ class Straddle(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Straddle.
+        r"""A straddle score of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -340,7 +340,7 @@ class Straddle(LevelAcquisitionFunction):
     def _of_region(
         self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
     ) -> Tensor:
-        r"""How far the intervals reach over a change of the class."""
+        r"""The distance by which the intervals reach over a change of the class."""
         half = [self.beta**0.5 * own for own in sigma]
         ends = list(zip(mean, half, strict=True))
         lower, upper = [m - h for m, h in ends], [m + h for m, h in ends]
@@ -373,7 +373,7 @@ class UFunction(LevelAcquisitionFunction):
     def _of_region(
         self, region: ValueRegion, mean: list[Tensor], sigma: list[Tensor]
     ) -> Tensor:
-        r"""The deviations from the level that would have the same doubt."""
+        r"""The number of deviations from the level that would have the same doubt."""
         doubt = region.doubt(mean, sigma)
         return torch.special.ndtri(doubt.clamp_min(torch.finfo(doubt.dtype).tiny))
 
@@ -436,7 +436,7 @@ class ExpectedFeasibility(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Expected feasibility.
+        r"""An expected feasibility of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -483,7 +483,7 @@ class RanjanImprovement(LevelAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Ranjan's expected improvement.
+        r"""Ranjan's expected improvement of a model and a level, or a region.
 
         Args:
             model, threshold, posterior_transform, X_pending, goal: See
@@ -523,7 +523,7 @@ class ImplicitStraddle(MarginalAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""Implicit straddle.
+        r"""An implicit straddle score of a model and a pool.
 
         Args:
             model, posterior_transform, X_pending: See ``MarginalAcquisitionFunction``,
@@ -594,7 +594,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         posterior_transform: PosteriorTransform | None = None,
         X_pending: Tensor | None = None,
     ) -> None:
-        r"""The region's model, width and rounds.
+        r"""A score of a model's region with its widths and rounds.
 
         Args:
             model: A fitted exact GP with one output.
@@ -668,12 +668,12 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
 
     @abstractmethod
     def _score(self, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""The value of points whose confidence regions have these ends."""
+        r"""The value of points, by the ends of their confidence regions."""
 
     @of_one_point
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x 1 x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``)."""
         return self._values(X)
 
     def _values(self, X: Tensor) -> Tensor:
@@ -712,7 +712,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         *,
         goal: Any = None,
     ) -> None:
-        r"""Ambiguity.
+        r"""An ambiguity of a model's region and a level.
 
         Args:
             model, beta, rounds, posterior_transform, X_pending: See

@@ -90,11 +90,11 @@ from botorch_lse.models.gaussian_process import (
 )
 
 CACHE = MEMORY_BUDGET // 4
-"""Bytes that may be kept about the targets between evaluations."""
+"""The bytes that may be kept about the targets between evaluations."""
 TRUVAR_BETA = 9.0
-"""Three standard deviations, as for LSE."""
+"""The squared width of three standard deviations, as for LSE."""
 Cost = float | Callable[[Tensor], Tensor]
-"""One cost, or a function from ``b x q x d`` points to ``b x q`` costs."""
+"""The cost of points: a number, or a function (``b x q x d`` to ``b x q``)."""
 
 FREE = "A free measurement would be repeated for ever: add what it costs at least."
 
@@ -108,10 +108,10 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
 
     targets: Tensor
     counted: Tensor | None
-    """``S x T`` factors, 0 where a member of an ensemble has decided a target that
-    another one has not; for pairs of targets, where the first is decided."""
+    """The factors by which targets count (``S x T``): 0 where a target is left out.
+    It is decided for a member of an ensemble, or as the first target of a pair."""
     is_of_pairs = False
-    """Whether it compares targets with each other, decided ones included."""
+    """Whether targets are compared with each other, decided ones included."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         epsilon: float = 0.0,
         goal: Any = None,
     ) -> None:
-        r"""The model, what to predict, and how future observations are measured.
+        r"""A criterion for a model, targets to predict, and the noise of observations.
 
         Args:
             model: A fitted model with a Gaussian posterior.
@@ -195,7 +195,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self.set_X_pending(X_pending)
 
     def _undecided(self, region: ValueRegion, beta: float) -> Tensor:
-        r"""``S x T`` bools: targets whose side is not decided by the data."""
+        r"""The targets whose side is not decided by the data (``S x T`` bools)."""
         parts, region = [], moved(region, self.targets.device)
         with torch.no_grad():
             width = self._prepare(self.targets[:1]).V.shape[-1] + 1
@@ -207,7 +207,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return torch.cat(parts, dim=-1)
 
     def _leave_out(self, is_open: Tensor) -> None:
-        r"""Keep targets in question: ``S x T`` bools."""
+        r"""Leave out all targets but those in question (``S x T`` bools)."""
         if not bool(is_open.any()):
             warn_that_all_are_decided(len(self.targets), stacklevel=5)
             return
@@ -218,14 +218,14 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             self.counted = is_open.double()
 
     def _means(self, rows: slice) -> Tensor:
-        r"""``S x r`` posterior means of targets, which pending points do not change."""
+        r"""The posterior means of targets (``S x r``), whatever points are pending."""
         X = self.targets[rows].unsqueeze(-2)
         averages = Averages(self.model, self.posterior_transform)
         mean: Tensor = averages.posterior(averages.meant(X)).mean
         return mean[..., 0, 0].movedim(0, -1).double()
 
     def _all_means(self) -> Tensor:
-        r"""``S x T`` posterior means of all targets."""
+        r"""The posterior means of all targets (``S x T``)."""
         with torch.no_grad():
             blocks = row_blocks(len(self.targets), self._width)
             return torch.cat([self._means(block) for block in blocks], dim=-1)
@@ -269,7 +269,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         self._gram: Tensor | None = None
 
     def _target_covariances(self, rows: slice) -> Tensor:
-        r"""Covariances of targets ``rows`` with all targets: ``S x r x T``.
+        r"""The covariances of targets ``rows`` with all targets (``S x r x T``).
 
         All are kept after the first call if they fit into ``CACHE``.
         """
@@ -297,7 +297,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return self._prepare(self.targets[rows])
 
     def _for_members(self, X: Tensor) -> Tensor:
-        r"""Points ``b x p x d`` repeated for the ``S`` members of an ensemble.
+        r"""The points ``b x p x d``, repeated for the ``S`` members of an ensemble.
 
         The result is ``b x S x p x d``, as BoTorch's ensembles need it.
         """
@@ -306,7 +306,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return wide.expand(*X.shape[:-2], *members, *X.shape[-2:])
 
     def future_noise(self, X: Tensor) -> Tensor:
-        r"""Noise variances ``b x S x q`` of observations at ``X``: ``b x q x d``.
+        r"""The noise variances (``b x S x q``) of observations at ``X``: ``b x q x d``.
 
         Float64, at least ``least_noise``.
 
@@ -344,7 +344,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         return batch, factorize(block, noise, self.least_noise)
 
     def _cross(self, batch: PreparedPoints, rows: slice) -> Tensor:
-        r"""``b x S x q x r`` covariances of batches with some targets.
+        r"""The covariances of batches with some targets (``b x S x q x r``).
 
         They are 0 with targets that do not count, of which nothing is then removed.
         """
@@ -402,7 +402,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
     """
 
     pairs_factor: float | None = None
-    """``c`` where the targets are the pairs ``f(x) - c f(x')``."""
+    """The factor ``c`` where the targets are the pairs ``f(x) - c f(x')``."""
     target_weights: Tensor | None
 
     def __init__(
@@ -419,7 +419,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         epsilon: float = 0.0,
         goal: Any = None,
     ) -> None:
-        r"""The model, what to predict, and how future observations are measured.
+        r"""A criterion for a model, targets to predict, and the noise of observations.
 
         Args:
             model, targets, X_pending, posterior_transform, threshold, beta, epsilon:
@@ -459,8 +459,9 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
 
     @property
     def factors(self) -> Tensor | None:
-        r"""``T`` or ``S x T`` factors of the variances, of pairs by their first target;
-        ``None``: all 1.
+        r"""The factors of the variances (``T`` or ``S x T``); ``None``: all are 1.
+
+        Pairs have the factor of their first target.
         """
         if self.counted is None or self.target_weights is None:
             return self.counted if self.target_weights is None else self.target_weights
@@ -469,7 +470,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
     @t_batch_mode_transform()
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
         batch, L = self._batch(X)
         c = self.pairs_factor
         # A target is a linear combination of function values: f(t), or f(t) - c f(t').
@@ -529,7 +530,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         return torch.cat(parts)
 
     def _worst_pairs_of(self, batch: PreparedPoints, L: Tensor, c: float) -> Tensor:
-        r"""``_worst_pairs`` for so few t-batches that their tables fit into memory."""
+        r"""The result of ``_worst_pairs`` for t-batches whose tables fit in memory."""
         T = len(self.targets)
         blocks = row_blocks(T, self._width + L[..., 0].numel())
         parts = [self.covariance.between(batch, self._targets_at(b)) for b in blocks]
@@ -616,7 +617,7 @@ class qMILK(qNegMaxPosteriorVariance):  # noqa: N801 (BoTorch's q)
         beta: float = TRUVAR_BETA,
         epsilon: float = 0.0,
     ) -> None:
-        r"""The arguments of ``qNegMaxPosteriorVariance``.
+        r"""A criterion with the arguments of ``qNegMaxPosteriorVariance``.
 
         Args:
             model, noise_var, X_pending, posterior_transform, beta, epsilon: See
@@ -675,7 +676,7 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         *,
         output_weights: Sequence[float] | Tensor | None = None,
     ) -> None:
-        r"""The model, what to predict, and how future observations are measured.
+        r"""A criterion for a model, targets to predict, and the noise of observations.
 
         Args:
             model: A fitted model with ``m`` independent outputs: a ``SingleTaskGP`` or
@@ -723,7 +724,7 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         set_pending_of_each(self, X_pending)
 
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
         return torch.stack([part(X) for part in self.parts]).amin(dim=0)
 
 
@@ -826,7 +827,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     @t_batch_mode_transform()
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
 
         def at(rows: slice) -> Removal:
             return truncated_variance(self.variance[..., rows], self.beta, self.eta)
@@ -836,7 +837,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 
 
 class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
-    r"""The expected decrease, by a q-batch, of a loss around a level, per cost.
+    r"""The expected decrease of a loss around a level by a q-batch, per cost.
 
     The loss of a target depends on how far its mean is from the level and on its
     variance. The variance after the whole batch does not depend on the values to come,
@@ -847,7 +848,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
     region: ValueRegion | None = None
     """The region of several levels or outputs; ``None``: one level of one output."""
     knows_regions: ClassVar[bool] = False
-    """Whether it looks ahead for regions of several levels or outputs."""
+    """Whether the class looks ahead for regions of several levels or outputs."""
     needs_level: ClassVar[bool] = True
     """Whether a level or a region must be given."""
 
@@ -865,7 +866,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
         epsilon: float = 0.0,
         goal: Any = None,
     ) -> None:
-        r"""The model, what to decide, and how future observations are measured.
+        r"""A criterion for a model, sides to decide, and the noise of observations.
 
         Args:
             model, X_pending, posterior_transform: See ``TargetAcquisitionFunction``,
@@ -1014,7 +1015,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
 
     @property
     def distance(self) -> Tensor:
-        r"""``S x T`` means of the targets minus the level, units of ``y``."""
+        r"""The means of the targets minus the level (``S x T``), units of ``y``."""
         return self.mean - self.threshold.to(self.mean)
 
     @abstractmethod
@@ -1041,7 +1042,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
     @t_batch_mode_transform()
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
-        r"""Values at ``X``: ``batch_shape x q x d`` to ``batch_shape``."""
+        r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
         return per_cost(self._taken(X), X, self.cost).to(X)
 
 
@@ -1236,7 +1237,7 @@ class qEAVC(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
 def _changes_by_one(
     distance: Tensor, variance: Tensor, moves: Tensor, values: Tensor
 ) -> Tensor:
-    r"""``volume_changes`` by one observation each, from a series: 40 times as fast.
+    r"""The ``volume_changes`` by one observation each, by a series (40 times as fast).
 
     Args:
         distance: ``S x T`` means minus the level, units of ``y``.
@@ -1258,7 +1259,7 @@ def _changes_by_one(
 def open_between(
     region: ValueRegion, lower: Sequence[Tensor], upper: Sequence[Tensor]
 ) -> Tensor:
-    r"""Bools, shaped like the ends: points whose class intervals do not decide.
+    r"""The points whose class intervals do not decide (bools, shaped like the ends).
 
     Args:
         region: The region.
@@ -1303,7 +1304,7 @@ def check_cost(cost: Cost | CostAwareUtility | None) -> Cost | CostAwareUtility:
 
 
 def per_cost(value: Tensor, X: Tensor, cost: Cost | CostAwareUtility) -> Tensor:
-    r"""Values divided by the summed costs of their q-batches.
+    r"""The values divided by the summed costs of their q-batches.
 
     Args:
         value: ``b x S``.

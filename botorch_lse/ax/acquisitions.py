@@ -29,14 +29,14 @@ from botorch_lse.acquisition.base import missing_arguments
 from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
-"""Ax's usual transforms of the inputs. Ranges on a linear scale pass unchanged; the
-scaling to the unit cube is the surrogate's."""
+"""Ax's usual transforms of the inputs.
+Ranges on a linear scale pass unchanged; the surrogate scales them to the unit cube."""
 
 
 POINTS = ("pool", "targets")
-"""Options that are points of the model's space."""
+"""The options that are points of the model's space."""
 FROM_AX = ("model", "X_pending", "posterior_transform")
-"""Arguments of our classes that Ax itself gives."""
+"""The arguments of our classes that Ax itself gives."""
 
 
 def acquisition_generator_spec(

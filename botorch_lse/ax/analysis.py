@@ -476,7 +476,7 @@ class ParetoAnalysis(LevelSetCard):
         return words.replace(self.title, "Metrics", 1)
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""The reason: the strategy has one output only, or no intervals of outputs."""
+        r"""The reason against the card: one output only, or no intervals of outputs."""
         strategy = node.strategy
         if strategy.n_outputs == 1:
             came = "has one"
@@ -542,7 +542,7 @@ class CalibrationAnalysis(LevelSetCard):
         self.metric = metric
 
     def objection(self, node: LevelSetNode, experiment: Experiment) -> str | None:
-        r"""The reason: nothing is predicted, or not this metric."""
+        r"""The reason against the card: nothing is predicted, or not this metric."""
         try:
             self.calibration(node, experiment)
         except (UnsupportedError, ValueError) as error:
@@ -563,7 +563,7 @@ class CalibrationAnalysis(LevelSetCard):
         return said if self.metric is None else f"{self.metric}: {said}"
 
     def calibration(self, node: LevelSetNode, experiment: Experiment) -> Calibration:
-        r"""The ``state.calibration`` of the metric.
+        r"""The comparison of the metric's predictions with what was measured.
 
         Raises:
             UnsupportedError: If the strategy has no Gaussian process.

@@ -62,7 +62,7 @@ def check_client(client: Any) -> None:
 def parts_of(
     experiment: Any, generation_strategy: GenerationStrategy | None
 ) -> tuple[Experiment, GenerationStrategy | None]:
-    r"""The experiment and generation strategy of a client, or as they are given.
+    r"""The experiment and generation strategy of a client, or those that are given.
 
     Args:
         experiment: A ``Client`` or an experiment.

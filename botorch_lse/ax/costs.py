@@ -24,11 +24,11 @@ from botorch_lse.ax.storage import StoredStrategy
 from botorch_lse.strategies import Strategy
 
 COST = "cost"
-"""The tracking metric of a trial's cost."""
+"""The name of the tracking metric of a trial's cost."""
 COST_METRIC = 8130
 """The number of ``CostMetric`` in SQL storage; Ax's own are small."""
 _SAME = 1e-9
-"""Costs that differ by less than this share are equal: Ax's storage rounds them."""
+"""The share by which equal costs may differ, since Ax's storage rounds them."""
 
 
 def _check_costs(strategy: Strategy) -> None:
@@ -246,7 +246,7 @@ class CostMetric(Metric):
 
     @classmethod
     def is_available_while_running(cls) -> bool:
-        r"""True, so that Ax computes costs anew rather than look them up."""
+        r"""Whether Ax computes costs anew rather than look them up: always."""
         return True
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:

@@ -38,7 +38,7 @@ The rule, a function of trials and data alone, whatever order results came in:
 A standard error (``sem``) that is known gives the noise variance ``sem^2`` of the
 value; 0, also one that Ax's storage rounds to 0, is an exact measurement. Where it is
 missing, the strategy's own noise counts (``noise_std`` or ``pool.noise_var``, divided
-by the weight of the arm, whose value is a mean of so many replicates); where that is
+by the weight of the arm, which is the number of replicates in its value); where that is
 missing too, the noise is unknown and learned.
 """
 
@@ -67,19 +67,19 @@ from botorch_lse.ax.pool_space import PoolSpace
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
-"""The key in a generator run's ``gen_metadata``."""
+"""The key of our entry in a generator run's ``gen_metadata``."""
 
 EXCLUDED = "level_set_excluded"
 """The key in an experiment's properties of rows that were excluded by hand."""
 
 NOWHERE = -1
-"""The row of a measurement that is at none."""
+"""The row number of a measurement that is at no row."""
 
 _FREES = (TrialStatus.FAILED, TrialStatus.STALE)
 _COUNTS = (TrialStatus.COMPLETED, TrialStatus.EARLY_STOPPED)
 _LOST_IN_STORAGE = 1e-4
-"""Share of the largest value that rounding to Ax's ten decimals may change. A larger
-change could move a row to the other side of the level when the experiment is loaded."""
+"""The share of the largest value that rounding to Ax's ten decimals may change.
+A larger change could move a row to the other side of the level after loading."""
 
 
 @dataclass(frozen=True, order=True)
@@ -185,12 +185,12 @@ class Round:
         return replace(self, plan=plan, excluded=tuple(rows), n_free=free)
 
     def refilled(self, rows: Sequence[int]) -> Round:
-        r"""The round with rows in the free places; those that are left are given up."""
+        r"""The round with rows in its free places; places still free are given up."""
         plan = tuple(sorted([*self.plan, *rows]))
         return replace(self, plan=plan, n_free=0)
 
     def asking_only(self, rows: Sequence[int]) -> Round:
-        r"""The round whose plan asks for these rows only."""
+        r"""The round whose plan asks for the given rows only."""
         kept = Counter(self.plan) - Counter(self.to_ask) + Counter(rows)
         return replace(self, plan=tuple(sorted(kept.elements())))
 
@@ -257,12 +257,12 @@ class Point(NamedTuple):
 
 
 _Arrival = tuple[Round, list[Measurement]]
-"""What a trial brought, and what of it was measured elsewhere."""
+"""The round of what a trial brought, and its measurements that were made elsewhere."""
 
 
 @dataclass
 class _Asked:
-    r"""What the generator runs of one trial ask for.
+    r"""The requests that the generator runs of one trial made.
 
     Args:
         plans, seen, gone: See ``_Entry``.
@@ -309,7 +309,7 @@ class _Entry(NamedTuple):
 
 
 _Values = Mapping[str, Mapping[str, tuple[float, float, float]]]
-"""By arm and metric a value as given, the same as stored, and its standard error.
+"""The values by arm and metric: as given, as stored, and the standard error.
 Values that are nan or infinite are nan here."""
 
 
@@ -469,7 +469,7 @@ class LedgerReader:
         )
 
     def _asked(self, trial: BaseTrial) -> _Asked:
-        r"""What the generator runs of a trial ask for."""
+        r"""The requests that the generator runs of a trial made."""
         asked = _Asked()
         for run in trial.generator_runs:
             if is_own := node_name_of(run) == self.node_name:
@@ -843,7 +843,7 @@ def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str
 
 
 def is_noise(sem: float) -> bool:
-    r"""Whether a standard error is at least 0 and its square finite."""
+    r"""Whether a standard error is at least 0 and its square is finite."""
     return sem >= 0 and sem * sem < math.inf
 
 

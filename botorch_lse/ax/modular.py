@@ -41,9 +41,9 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 
 POINTS = 1024
-"""Sobol points that stand for a search space."""
+"""The number of Sobol points that stand for a search space."""
 MOST_DRAWS = 50
-"""How many times as many points are drawn where constraints leave few of them."""
+"""The multiple of ``POINTS`` that is drawn where constraints leave few points."""
 BETA = 1.96**2
 """The squared width of intervals where the acquisition function has none."""
 

@@ -69,10 +69,10 @@ from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import looks_of_all
 
 FITS = "level_set_fits"
-"""Where a generator run stores the fits from which its rows were planned."""
+"""The key under which a generator run stores the fits that planned its rows."""
 _KEPT = 3
-"""How many states are cached: the newest, the one before it, and one more, from which
-replaying begins when a result of an earlier round arrives late."""
+"""The number of cached states: the newest, the one before it, and one more.
+From that one replaying begins when a result of an earlier round arrives late."""
 
 
 class LevelSetNode(ExternalGenerationNode):
@@ -974,7 +974,7 @@ def level_set_node(generation_strategy: GenerationStrategy | None) -> LevelSetNo
     r"""The generation strategy's ``LevelSetNode``: the current one, else the last.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If the strategy has no such node.
     """
     current, ours = level_set_nodes(generation_strategy)
     if not ours:
@@ -1046,7 +1046,7 @@ def level_set_nodes(
 ) -> tuple[LevelSetNode | None, list[LevelSetNode]]:
     r"""The current node if it is a ``LevelSetNode``, and all such nodes in order.
 
-    There are none if it is no generation strategy.
+    Anything else than a generation strategy has no such nodes.
     """
     if not isinstance(generation_strategy, GenerationStrategy):
         return None, []

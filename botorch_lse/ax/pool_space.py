@@ -31,23 +31,23 @@ from botorch_lse.data.names import Column, way_to
 from botorch_lse.data.pool import Pool
 
 POOL_INDEX = "pool_index"
-"""The parameter that is the number of a pool's row, from 0."""
+"""The name of the parameter that is the number of a pool's row, from 0."""
 _SAME = 1e-9
-"""Two numbers that differ by less than this share of the column's range are the same:
+"""The share of a column's range within which two numbers are the same.
 JSON and log scales change the last digits."""
 _SHOWN = 6
-"""Columns of a row that a message shows."""
+"""The number of columns of a row that a message shows."""
 MOST_WHOLE = 101
-"""A range of whole numbers takes all of them if it has no more."""
+"""The largest number of whole numbers of which a grid takes every one."""
 STEPS = 10
-"""About how many steps a real range has where nobody says."""
+"""The approximate number of steps of a real range where nobody says."""
 MOST_ROWS = 10**6
-"""A grid with more rows is refused: it is rarely meant."""
+"""The largest number of rows of a grid; more are refused, as rarely meant."""
 
 _REMEDY = "Give what `client.configure_experiment(parameters=...)` takes."
 
 Config = RangeParameterConfig | ChoiceParameterConfig
-"""What spans a grid; a derived parameter is a function of these."""
+"""A parameter that spans a grid; a derived parameter is a function of such ones."""
 
 
 def pool_parameters(pool: Pool) -> list[RangeParameterConfig]:
@@ -219,7 +219,7 @@ class PoolSpace:
         )
 
     def _found(self, values: tuple[Any, ...]) -> tuple[int, float]:
-        r"""The row with these values, or the nearest one and its distance."""
+        r"""The row with the given values, or the nearest one and its distance."""
         row = self._rows.get(values)
         return self._nearest(values) if row is None else (row, 0.0)
 
@@ -463,7 +463,7 @@ def _derived(config: Any, given: Sequence[Any]) -> DerivedParameter:
     r"""The values of a parameter that is a function of others.
 
     Raises:
-        ValueError: If it is none, or one of the others is not there.
+        ValueError: If it is not such a function, or one of the others is not there.
     """
     wanted = (
         f"Expected the derived parameter {config.name!r} to be a function of others"

@@ -38,9 +38,9 @@ from botorch_lse._files import (
 from botorch_lse.ax import compat
 
 _NOT_AN_EXPERIMENT = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading a file as an experiment raises if it is something else."""
+"""The errors of reading something else than an experiment as an experiment."""
 _PATIENCE = 5.0
-"""Seconds to wait for another ``save_client``; a run lasts longer."""
+"""The seconds to wait for another ``save_client``; a run lasts longer."""
 
 
 class Record(AbstractContextManager["Record"]):
@@ -274,7 +274,7 @@ def save_client(client: Client, path: str | Path) -> None:
 
 
 def path_of(value: Any, name: str, what: str, example: str) -> Path:
-    r"""The ``value`` as the path of ``what``, such as ``example``.
+    r"""The ``value`` as a path; a complaint says of ``what`` and gives an ``example``.
 
     Raises:
         ValueError: If it is no path.

@@ -40,14 +40,14 @@ from botorch_lse.strategies import (
 )
 
 PARTS = (Goal, Rule, GaussianProcess, LearntKernel, RowCosts, ContentStop, History)
-"""What a composed strategy is made of: dataclasses, stored by class and fields."""
+"""The classes of parts of a composed strategy: dataclasses, stored by their fields."""
 PAPERS = "botorch_lse.papers"
 """The public address of strategies that only a paper needs; nothing imports them."""
 _RECORDS = {
     "botorch_lse:History": History,
     "botorch_lse.models:LearntKernel": LearntKernel,
 }
-"""Parts that are no strategy's, by their public addresses."""
+"""The parts that belong to no strategy alone, by their public addresses."""
 _STORABLE = (FunctionType, type)
 _PACKAGE = __name__.partition(".")[0]
 _INSTALLED = {"site-packages", "dist-packages"}

@@ -34,7 +34,7 @@ FAILED = (
     'Where a measurement failed, call `run_experiment(..., on_error="fail")`: its row '
     "is then asked for again in another trial."
 )
-"""What to do about an evaluation without a result."""
+"""The remedy for an evaluation without a result."""
 
 
 def run_experiment(

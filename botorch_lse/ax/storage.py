@@ -56,11 +56,11 @@ _WIDTHS = (BatchEta, ConstantBeta, EpochBeta, UnionBeta)
 _SCHEDULES = {cls.__name__: cls for cls in _WIDTHS}
 _POOL_TENSORS = ("X", "features", "costs", "noise_var")
 _DTYPES = "biufMm"
-"""NumPy's letters for booleans, numbers, dates and durations."""
+"""The letters that NumPy has for booleans, numbers, dates and durations."""
 _DIMS = ("active_dims", "ard_num_dims")
 _MATRIX = "matrix"
 _LARGEST_MATRIX = 1_000
-"""Rows of a kernel's matrix: it is part of what Ax writes again with each snapshot."""
+"""The largest number of rows of a kernel's matrix: each snapshot of Ax holds it."""
 _KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
     kernels.AdditiveKernel: (),
     kernels.ProductKernel: (),
@@ -80,19 +80,19 @@ _KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
 """The kernels that can be stored, with the constructor's options of each."""
 _KERNELS = {cls.__name__: cls for cls in _KERNEL_OPTIONS}
 _MOST_INPUTS = 1_000_000
-"""A file with a larger number is not believed: a kernel of that size is allocated."""
+"""The largest number of inputs that is believed of a file: a kernel allocates them."""
 _PROBED = 8
-"""Rows of the pool on which a decoded kernel is compared with the original: enough to
-notice a kernel that is built otherwise, and cheap for any pool."""
+"""The number of rows on which a decoded kernel is compared with the original.
+They are enough to notice a kernel that is built otherwise, and cheap for any pool."""
 
 POOLS = "level_set_pools"
-"""The key in an experiment's properties: pools by their hash."""
+"""The key in an experiment's properties of the pools, by their hash."""
 LARGEST_INLINE = 20_000_000
-"""Bytes of JSON; a larger pool is stored as a file of its own, because the experiment's
-snapshot, which would hold it, is written after every trial."""
+"""The largest pool, in bytes of JSON, that is stored within the experiment.
+Snapshots are written after every trial: a larger pool gets a file of its own."""
 _FILE = re.compile(r"level_set_pool_[0-9a-f]{16}\.json")
 _PATIENCE = 60.0
-"""Seconds to wait for another process that writes the same pool."""
+"""The seconds to wait for another process that writes the same pool."""
 
 
 def _check_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
@@ -184,7 +184,7 @@ def _encode(value: Any, name: str, strategy: Strategy) -> Any:
 
 
 def _inputs(strategy: Strategy) -> Tensor:
-    r"""The ``N x d`` inputs that kernels see: without numbers of outputs or levels."""
+    r"""The inputs that kernels see: no numbers of outputs or levels (``N x d``)."""
     X: Tensor = strategy.candidates.X
     has_levels = isinstance(strategy, TruVaRStrategy) and strategy.has_levels
     return X[:, :-1] if has_levels else X
@@ -457,7 +457,7 @@ def _is_alike(kernel: Kernel, other: Kernel, X: Tensor) -> bool:
 
 
 def _encode_kernel(kernel: Kernel, name: str, to_fit: bool = False) -> dict[str, Any]:
-    r"""A kernel and those inside it; unfitted ones with unconstrained values."""
+    r"""A kernel and those inside it as JSON; if unfitted, by unconstrained values."""
     if type(kernel) not in _KERNEL_OPTIONS or len(kernel.batch_shape):
         raise ValueError(_refused_kernel(kernel, name))
     children: list[Kernel] = []

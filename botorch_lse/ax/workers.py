@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 from botorch_lse.ax.recording import uninterrupted
 
 PULSE = 0.5
-"""Seconds of a wait. An interrupt that another thread got, and on Windows every one, is
-seen only once a wait has ended."""
+"""The seconds of one wait.
+Interrupts of other threads, and all on Windows, are seen once a wait has ended."""
 
 Parameters = dict[str, Any]
 Evaluate = Callable[[Parameters], Any]
@@ -91,7 +91,7 @@ class Workers:
         self._suspects: deque[Evaluation] = deque()
         self._running: dict[Future[Any], Evaluation] = {}
         self.finished: deque[Evaluation] = deque()
-        r"""Evaluations that have ended and that nobody has taken from here yet."""
+        r"""The evaluations that have ended and that nobody has taken from here yet."""
 
     def __len__(self) -> int:
         return len(self._queue) + len(self._suspects) + len(self._running)

@@ -16,9 +16,9 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.plotting import level_set_frame, plot_level_set
 
 UNMEASURABLE = "n/a"
-"""The side of candidates that cannot be measured."""
+"""The word for the side of candidates that cannot be measured."""
 PLACES = 6
-"""Decimal places of probabilities: nobody wants to read 3e-16."""
+"""The decimal places of probabilities: nobody wants to read 3e-16."""
 
 
 def answer_frame(run: Run) -> pd.DataFrame:

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from botorch_lse.data.pool import Pool
 
 SHEET, REPEAT = "sheet", "repeat"
-"""Columns that a sheet adds: its number, and the how-many-th measurement it is."""
+"""The columns that a sheet adds: its number, and which repeat of its row a line is."""
 YES, NO = ("yes", "true"), ("no", "false")
-"""Words that are one input, 1 or 0."""
+"""The words that are read as 1 and as 0, both in one input."""
 SUMS = frozenset(
     {"total", "totals", "sum", "mean", "average", "summe", "gesamt", "mittelwert"}
     | {"somme", "moyenne", "totale", "suma", "media", "\u5408\u8ba1", "\u5408\u8a08"}
 )
-"""What the last line of a table is called where it adds up the others."""
+"""The names of the last line of a table where it adds up the others."""
 MOSTLY = 0.8
-"""The share of numbers from which a column is one of numbers."""
+"""The share of numbers from which on a column is one of numbers."""
 SHOWN = 6
-"""Words of an input that are shown."""
+"""The number of words of an input that are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Candidates:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
 
         The table of ``pool`` holds cells as they are written, which an axis would show
-        as so many words, one beside the other.
+        as words, one beside the other.
 
         Args:
             rows: Which candidates, sorted.
@@ -300,7 +300,7 @@ class Candidates:
         return self._refuse(line, table, values)
 
     def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
-        r"""Complain that no candidate has these inputs, and name the nearest one."""
+        r"""Complain that no candidate has given inputs, and name the nearest one."""
         apart = pd.DataFrame(
             {name: self._apart(name, value) for name, value in self._named(values)}
         )
@@ -330,7 +330,7 @@ class Candidates:
         return zip(self.inputs, values, strict=True)
 
     def _near(self, values: tuple[object, ...]) -> list[int]:
-        r"""The candidates whose inputs differ from these in the last digits only."""
+        r"""The candidates whose inputs differ from a line's in the last digits only."""
         same = np.ones(len(self), dtype=bool)
         for name, value in self._named(values):
             column = self.frame[name]
@@ -529,7 +529,7 @@ def is_open(text: str, words: Sequence[str]) -> bool:
 
 
 def _other_results(table: Table, column: str | None, words: Sequence[str]) -> list[str]:
-    r"""The columns filled exactly where the results are, if these are not full.
+    r"""The columns filled exactly where the column of results is, if that is not full.
 
     Args:
         table: The file.
@@ -581,7 +581,7 @@ def _described_by(
 
 
 def _counts_up(table: Table, name: str, notation: Notation) -> bool:
-    r"""Whether a column holds 1, 2, 3, ..., or the like from another number on."""
+    r"""Whether a column counts 1, 2, 3, ..., perhaps from another number on."""
     numbers = map(notation.number, table.texts(name))
     first = next(numbers)
     if first is None or len(table.lines) <= 2:

@@ -30,9 +30,9 @@ from botorch_lse._numerals import (
 )
 
 MOST_FAULTS = 40
-"""Complaints that a call shows: more are faults of one kind."""
+"""The largest number of complaints that a call shows: more are faults of one kind."""
 DELIMITERS = (",", ";", "\t", "|")
-"""What may stand between two cells."""
+"""The characters that may stand between two cells."""
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe", "utf-16"),
@@ -48,20 +48,20 @@ CODE_PAGES = (
     "cp1253",
     "mac_roman",
 )
-"""Encodings of other alphabets, and of old Macs, that are tried if names are asked for
-that the file does not have in the usual ones."""
+"""The encodings that are tried if the usual ones do not show a name that is asked for.
+They are those of other alphabets, and of old Macs."""
 FALLBACK = "cp1252"
-"""What older versions of Excel write in western Europe, and any byte is a letter of."""
+"""The encoding of older Excels in western Europe, in which any byte is a letter."""
 _BLANK = " \t\r\n"
-"""What is blank in every encoding: in one that is only guessed, the rest is letters."""
+"""The characters that are blank in every encoding: any other may be a letter."""
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How workbooks begin: as every zip archive, and as those of old versions of Excel."""
+"""The first bytes of workbooks: those of zip archives, and of old versions of Excel."""
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
-"""How names of workbooks end: they promise what a CSV file does not hold."""
+"""The endings of workbooks' names: they promise what a CSV file does not hold."""
 _LOOKED_AT = 1000
-"""Lines whose cells are looked at to tell what delimiter a file has."""
+"""The number of lines that are looked at to tell the delimiter of a file."""
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-"""A first line by which Excel is told what stands between two cells."""
+"""The first line by which Excel is told what stands between two cells."""
 _UNIT = re.compile(r"\s*[\[(][^\])]*[\])]\s*$")
 
 
@@ -190,7 +190,7 @@ class Table:
         return found
 
     def column(self, wanted: str) -> str | None:
-        r"""The header's name for a column, ``None`` if the file has none such.
+        r"""The header's name for a column; ``None`` if the file has no such column.
 
         Capitals do not matter, nor a unit behind the name, "strength (MPa)".
 
@@ -674,7 +674,7 @@ def _text(raw: bytes, encoding: str) -> str | None:
 
 
 def _check_header(reading: _Reading, name: str) -> None:
-    r"""Complain about a line that is no header, or names that are no names.
+    r"""Complain about a line that is not a header, or names that cannot be names.
 
     Columns need a name each, and another one each.
     """

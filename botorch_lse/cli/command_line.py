@@ -48,7 +48,7 @@ COMMANDS = {
     "simulate": "say how many measurements to expect, from simulated ones",
 }
 _TRIES = 3
-"""How often a call begins anew because a file was saved while it computed."""
+"""The number of times that a call begins if files are saved while it computes."""
 LEAST = {
     "batch": 1,
     "budget": 1,
@@ -57,7 +57,7 @@ LEAST = {
     "noise_std": 0,
     "beta": 0,
 }
-"""The least number that a setting may have, where there is one."""
+"""The least value that a setting may have, where there is one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -60,7 +60,7 @@ ENDS = {
     EXHAUSTED: "No candidate is left to measure.",
     OUT_OF_REACH: "What is undecided, no candidate that may be measured can decide.",
 }
-"""Why a run ended, for each reason to stop."""
+"""The sentences that say why a run ended, by its stop reason."""
 CHECK_A_FEW = (
     "Candidates called above or below are so by a model learnt from your values; check "
     "a few. (More on what that is worth: --details.)"
@@ -73,15 +73,15 @@ IN_TABLES = {
         "set budget, or audit, which tests candidates"
     ),
 }
-"""What strategies say, and what it is for somebody who has a table and no code."""
+"""The words of strategies, and those for somebody with a table and no code."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-"""What stands between cells, in words."""
+"""The words for the characters between cells."""
 MARKS = {".": "point", ",": "comma"}
-"""Decimal marks, in words."""
+"""The words for decimal marks."""
 _OF_AUDIT = re.compile(r"(Audited:|An audit of|Not confirmed:).*")
-"""What the guarantee of an answer says of an audit."""
+"""The part of an answer's guarantee that is about an audit."""
 OFTEN = 3
-"""Failures after which a candidate that never gave a value is asked about."""
+"""The number of failures after which a candidate without any value is asked about."""
 
 
 def carry_out(run: Run, call: argparse.Namespace) -> None:
@@ -228,7 +228,7 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
 
 
 def _end_of(outcome: Outcome) -> str:
-    r"""Why a simulated run ended, in words, but for its limit: no setting gave it."""
+    r"""The reason why a simulated run ended, in words; no setting gave its limit."""
     if outcome.reason == BUDGET:
         return "It ended before all was decided."
     return ENDS.get(outcome.reason, "")

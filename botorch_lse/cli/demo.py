@@ -58,10 +58,10 @@ from botorch_lse.strategies.algorithm import (
 
 METRIC = "y"
 LSE_BETA = 9.0
-"""Three standard deviations, as in the experiments of Gotovos et al. (2013)."""
+"""The squared width of Gotovos et al. (2013): three standard deviations."""
 
 N_INITIAL = 30
-"""Measurements spread over the pool before the first fit."""
+"""The number of measurements spread over the pool before the first fit."""
 
 DEFAULT = "default"
 PRESETS = {
@@ -72,20 +72,20 @@ PRESETS = {
 }
 
 MILESTONE = 200
-"""Measurements between two lines of a run in the table."""
+"""The number of measurements between two lines of a run in the table."""
 
 OUTLOOK = 100
-"""Measurements before the first forecast; others follow with each milestone."""
+"""The number of measurements before the first forecast; milestones bring others."""
 
 LINES_APART = 15.0
-"""Seconds between two lines on the progress where there is no terminal."""
+"""The seconds between two lines on the progress where there is no terminal."""
 
 WORK = {"Ax": (0.035, 0.00003), "ask and tell": (0.005, 0.000008)}
-"""Seconds per measurement, and how they grow with each: of LSE through Ax and of the
-baselines without it, measured on the demo's sea bed."""
+"""The seconds of a measurement, and their growth with each, measured on the sea bed.
+Of LSE through Ax, and of the baselines without it."""
 
 FIRST_WORK = 1.0
-"""Seconds of work by ``WORK`` before the first estimate, which needs to see some."""
+"""The seconds of work by ``WORK`` before the first estimate, which has to see some."""
 
 ENDS = {
     DECIDED: "every row is decided up to epsilon",
@@ -97,10 +97,10 @@ ENDS = {
     EXHAUSTED: "no row is left to measure",
     OUT_OF_REACH: "no row that may be measured decides more",
 }
-"""Why a run ended, for each reason to stop."""
+"""The clauses that say why a run ended, by its stop reason."""
 
 _TRUSTED = 0.02
-"""Above this share of wrong decisions the demo says that intervals are too narrow."""
+"""The share of wrong decisions above which the demo calls intervals too narrow."""
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,7 @@ def foreseen(state: State) -> tuple[str, int | None]:
 
 
 def wrong_share(answer: Classification, truth: Tensor) -> float:
-    r"""The share of decided rows that lie on the other side."""
+    r"""The share of decided rows whose decision is wrong."""
     decided = ~answer.undecided
     wrong = (answer.above != truth) & decided
     return float(wrong.sum()) / max(int(decided.sum()), 1)

@@ -39,23 +39,23 @@ if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
 
 FAILED = ("failed", "fail")
-"""Words for a measurement that failed and is asked again."""
+"""The words for a measurement that failed and is asked for again."""
 EXCLUDED = ("n/a", "not measurable", "excluded")
-"""Words for a candidate that cannot be measured at all. (``NA`` is not one of them:
-programs write it where nothing stands.)"""
+"""The words for a candidate that cannot be measured at all.
+(``NA`` is not one of them: programs write it where nothing stands.)"""
 OPEN, MEASURED = "open", "measured"
 NOT_FOUND = frozenset(
     {"nd", "n.d.", "bd", "bdl", "b.d.l.", "lod", "<lod", "loq", "<loq", "not detected"}
 )
-"""Words for a value below a limit that they do not say."""
+"""The words for a value below a limit that is not given."""
 LIMITS = {"<": "below", "<=": "below", "\N{LESS-THAN OR EQUAL TO}": "below"}
 LIMITS |= {">": "above", ">=": "above", "\N{GREATER-THAN OR EQUAL TO}": "above"}
-"""Signs of a value that is not known itself, and where it lies of the number behind."""
+"""The signs of a limit, and the side of it on which the value lies."""
 UNTOLD = "limit"
 """The status of a limit on the wrong side of the level, which tells nothing."""
 _LIMIT = re.compile(f"({'|'.join(sorted(LIMITS, reverse=True))})\\s*(.+)")
 WORDS = "failed (asked again) or n/a (cannot be measured, never asked again)"
-"""What may stand in a cell in place of a number, in a message."""
+"""The words that may stand in place of a number, for a message."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Measurements:
 
     Args:
         entries: All lines, each once, without those that are answered elsewhere.
-        results: The table of results; ``None`` while there is none.
-        sheet: The sheet, ``None`` while there is none; the results where both are one.
+        results: The table of results; ``None`` while it is not there.
+        sheet: The sheet; ``None`` while it is not there; the results if both are one.
         taken: Lines of the sheet that the results do not have yet, each with the line
             of the results that waits for it, if one does.
         missing: The places of cells with a word for what is missing, such as ``NA``.
@@ -124,7 +124,7 @@ class Measurements:
     missing: tuple[str, ...] = ()
 
     def having(self, *status: str) -> list[Entry]:
-        r"""The lines with one of these statuses."""
+        r"""The lines that have one of some statuses."""
         return [entry for entry in self.entries if entry.status in status]
 
     @cached_property

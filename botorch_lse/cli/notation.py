@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from botorch_lse._numerals import MARKS, both_ways, number_with, plain
 
 MISSING = frozenset({"na", "nan", "<na>", "null", "#n/a"})
-"""Words that programs (R, pandas, SQL, Excel) write where nothing stands."""
+"""The words that programs (R, pandas, SQL, Excel) write where nothing stands."""
 LISTS = ("ignore", "inputs", "logs", "open", "words")
-"""Settings that are lists of names."""
+"""The settings that are lists of names."""
 _BETWEEN = r"\s'\N{RIGHT SINGLE QUOTATION MARK}.,"
 _THOUSANDS = re.compile(
     rf"([+-]?[1-9]\d{{0,2}}([{_BETWEEN}])\d{{3}}(?:\2\d{{3}})*)(?:[.,](\d+))?"

@@ -151,8 +151,8 @@ def number(text: str) -> Typed:
     r"""A number as an option gives it, also with a decimal comma; see ``Typed.check``.
 
     Raises:
-        ValueError: If it is none.
-        argparse.ArgumentTypeError: If it is none, and there is a remedy.
+        ValueError: If it is not a number.
+        argparse.ArgumentTypeError: If it is not a number, and there is a remedy.
     """
     for mark in MARKS:
         if number_with(mark, text) is not None:

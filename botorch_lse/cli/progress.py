@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 PATIENCE = 2.0
-"""Seconds after which somebody at a terminal wants to see that something moves."""
+"""The seconds after which somebody at a terminal wants to see that something moves."""
 STEP = 0.5
-"""Seconds between two looks at the clock after that."""
+"""The seconds between two looks at the clock after that."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class SavedMeanwhileError(ValueError):
-    r"""A file was saved while a call computed on what it had read there."""
+    r"""The error that a file was saved while a call computed on its earlier content."""
 
 
 @dataclass(frozen=True, eq=False)

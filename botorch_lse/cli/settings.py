@@ -24,14 +24,14 @@ from botorch_lse.cli.cells import (
 from botorch_lse.cli.notation import Notation, repaired
 
 DEFAULT_FILE = "botorch-lse.toml"
-"""Where the settings stand unless another file is named."""
+"""The file in which the settings stand unless another one is named."""
 FILES = ("candidates", "results", "out")
-"""Settings that are files; they are relative to the folder of the settings."""
+"""The settings that are files, relative to the folder of the settings."""
 PROGRAM = "botorch-lse"
 _TITLE = f"# The settings of {PROGRAM}"
-"""How the file begins."""
+"""The first line of the file."""
 _DECIMAL_COMMA = re.compile(r"\s*(\w+)\s*=\s*([+-]?\d[\d.,]*,[\d.]+)\s*(?:#.*)?$")
-"""A line of settings with a number as many languages write it."""
+"""A line of settings with a decimal comma, as many languages write numbers."""
 
 
 def _setting(default: Any, words: str, kind: type = str) -> Any:
@@ -187,7 +187,7 @@ class Settings:
 
     @property
     def _lost(self) -> str:
-        r"""A hint where there are results, whose settings there must have been."""
+        r"""A hint that the settings are lost, where there are results of theirs."""
         if not self.results or not (self.path.parent / self.results).exists():
             return ""
         return (

@@ -19,8 +19,8 @@ from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.surrogate.draws import joint_draws
 
 SHARE_BETWEEN = 4.0
-"""Standard deviations from one end to the other of what values are expected: 95 % of
-the candidates then lie between the ends."""
+"""The standard deviations between the two ends of the expected values.
+95 % of the candidates then lie between the ends."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def truth_of(
         noise: The standard deviation of simulated noise; default what is known of it.
 
     Raises:
-        ValueError: If there is nothing to draw from, or the column is none.
+        ValueError: If there is nothing to draw from, or there is no such column.
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise
@@ -114,7 +114,7 @@ def truth_of(
 
 
 def _drawn(posterior: PoolPosterior, n: int, seed: int) -> Tensor:
-    r"""``n x N`` joint draws of the whole pool."""
+    r"""The joint draws of the whole pool (``n x N``)."""
     rows = torch.arange(len(posterior.mean))
     values = torch.empty(n, len(rows), dtype=torch.float64)
     for at, part in joint_draws(posterior, rows, n, seed):

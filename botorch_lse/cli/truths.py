@@ -13,7 +13,7 @@ NO_TRUTH = (
     "between which values most candidates will lie, --between 20,60, or name a column "
     "of known values, --truth COLUMN."
 )
-"""What is missing where nothing says what is true."""
+"""The message where nothing says what is true."""
 
 
 def check_truth(
@@ -31,7 +31,7 @@ def check_truth(
         noise: The standard deviation of simulated noise.
 
     Raises:
-        ValueError: If there is nothing to draw from, or the column is none.
+        ValueError: If there is nothing to draw from, or there is no such column.
     """
     if column is not None:
         true_values(run, column)

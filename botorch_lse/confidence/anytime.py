@@ -19,20 +19,20 @@ from torch import Tensor
 from botorch_lse._validation import in_interval
 
 RANK_TOLERANCE = 1e-10
-"""Eigenvalues of the information below this, relative to the largest, count as zero."""
+"""The share of the largest eigenvalue below which the information's count as zero."""
 OUTSIDE = 1e-6
-"""A direction of which this share of the length was not measured is unknown."""
+"""The unmeasured share of a direction's length from which on it counts as unknown."""
 CANCELLED = 1e-6
-"""Squared distances below this share of the squared lengths lose six digits of 16."""
+"""The share of squared lengths below which distances lose six digits of 16."""
 FIRST_SCALE, RATIO, LEVELS = 4.0, 8.0, 10
-"""``R_k = 4 8^k W`` for ``k < 10``, up to 5e8 measurements, with equal shares of
-``delta``; see ``StitchedWidth``. Beyond the last scale the widths hold and are wider.
-"""
+"""The scales ``R_k = 4 8^k W`` for ``k < 10``, up to 5e8 measurements.
+They share ``delta`` equally; see ``StitchedWidth``. Beyond the last scale the widths
+hold and are wider."""
 REFERENCE = 2.0**10
-"""Measurements at which the two widths are compared beforehand."""
+"""The number of measurements at which the two widths are compared beforehand."""
 POOLING = 1.3
-"""About the factor by which the martingale's squared width is larger than in the
-comparison beforehand, because real batches differ from each other."""
+"""The factor between the martingale's squared width and the one compared before.
+It is above 1 because real batches differ from each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +78,11 @@ class Information:
         return self.axes @ (inverse * (self.axes.mT @ moment))
 
     def squared_norms(self, vectors: Tensor) -> Tensor:
-        r"""``v' V^-1 v`` of ``T x h`` vectors; infinite outside the span of ``V``."""
+        r"""The norms ``v' V^-1 v`` of vectors (``T``), infinite off ``V``'s span."""
         return self._norms(vectors)[0]
 
     def _norms(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        r"""``v' V^-1 v`` and ``v' V^-1 W V^-1 v`` of ``T x h`` vectors: ``T`` each.
+        r"""The norms ``v' V^-1 v`` and ``v' V^-1 W V^-1 v`` of vectors (``T`` each).
 
         Both are infinite for a vector outside the span of ``V``.
         """
@@ -152,7 +152,7 @@ class StitchedWidth:
         return scales.to(information.sizes), factors.to(information.sizes)
 
     def squared(self, information: Information, vectors: Tensor) -> Tensor:
-        r"""``T`` squared widths of ``T x h`` vectors."""
+        r"""The squared widths of ``T x h`` vectors (``T``)."""
         norms, w_norms = information._norms(vectors)
         zero = (vectors == 0).all(dim=-1)
         return self._narrowest(information, norms, w_norms).masked_fill(zero, 0.0)
@@ -160,7 +160,7 @@ class StitchedWidth:
     def squared_differences(
         self, information: Information, first: Tensor, second: Tensor
     ) -> Tensor:
-        r"""``A x B`` squared widths of ``first_i - second_j``, exactly 0 for equals.
+        r"""The squared widths of ``first_i - second_j`` (``A x B``), 0 for equals.
 
         All directions must have been measured.
 
@@ -206,7 +206,7 @@ class StitchedWidth:
 
 
 def squared_distances(first: Tensor, second: Tensor) -> Tensor:
-    r"""``A x B`` squared Euclidean distances, exact for equal rows."""
+    r"""The squared Euclidean distances of rows (``A x B``), exact for equal rows."""
     own, other = first.square().sum(dim=-1), second.square().sum(dim=-1)
     squares = torch.addmm(own.unsqueeze(-1) + other, first, second.mT, alpha=-2)
     largest = float(own.amax() + other.amax()) if squares.numel() else 0.0
@@ -271,13 +271,13 @@ class BatchMartingale:
 
     @property
     def mean(self) -> Tensor:
-        r"""``T x m`` precision-weighted means; 0 where no batch determines a target."""
+        r"""The precision-weighted means (``T x m``); 0 where no batch tells them."""
         S = self.precision.unsqueeze(-1)
         tiny = torch.finfo(S.dtype).tiny
         return torch.where(S > 0, self.totals / S.clamp_min(tiny), 0.0)
 
     def squared(self, delta: float) -> Tensor:
-        r"""``T`` squared half widths about ``mean``, each target at level ``delta``.
+        r"""The squared half widths about ``mean`` (``T``), each at level ``delta``.
 
         ``(S + rho) log((S + rho) / (rho delta_k^2)) / S^2``, smallest over ``rho =
         rho_k``, with ``delta_k = delta / 10``.
@@ -349,7 +349,7 @@ class AnytimeWidth:
         squared: Tensor,
         martingale: BatchMartingale | None,
     ) -> tuple[Tensor, Tensor]:
-        r"""The confidence intervals of the targets: ``T x m`` lower and upper ends.
+        r"""The confidence intervals of targets: their lower and upper ends (``T x m``).
 
         Args:
             estimate: ``T x m``, least squares on all data.
@@ -367,7 +367,7 @@ class AnytimeWidth:
 
 @dataclass(frozen=True)
 class RKHSWidth:
-    r"""``|f(x) - mean(x)| <= width * sigma_lambda(x)`` for all ``x`` and all times.
+    r"""The width with ``|f(x) - mean(x)| <= width * sigma_lambda(x)`` at all times.
 
     ``width = B + (R / sqrt(lambda)) sqrt(2 log(det(I + K / lambda)^(1/2) / delta))``
     with ``mean(x) = k(x)' (K + lambda I)^-1 y`` and ``sigma_lambda(x)^2 = k(x, x) -
@@ -418,7 +418,7 @@ class RKHSWidth:
     def interval(
         self, K: Tensor, k: Tensor, diagonal: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor]:
-        r"""The mean and the half width of the interval at ``T`` points: ``T`` each.
+        r"""The mean and the half width of the interval at ``T`` points (``T`` each).
 
         Args:
             K: ``n x n`` Gram matrix of what was measured.

@@ -22,36 +22,37 @@ from torch import Tensor
 from botorch_lse._validation import in_interval, whole_number
 
 BETS = ((0.6, 0.0), (0.25, 0.2), (0.15, 0.5))
-"""Stakes on how many of the drawn rows are wrong, as shares of what is tolerated: most
-on none, so that a claim without mistakes passes soonest; some on a fifth and on half,
-so that a claim with few mistakes passes as well."""
+"""The stakes on how many drawn rows are wrong, as shares of the tolerance.
+Most lies on none, so that a claim without mistakes passes soonest; some on a fifth and
+on half, so that a claim with few mistakes passes as well."""
 DOUBTS = ((0.4, 2.0), (0.3, 4.0), (0.3, 8.0))
-"""The same for a test that more are wrong than tolerated."""
+"""The stakes of a test that more rows are wrong than tolerated."""
 SPENT, KEPT = 0.9, 0.1
-"""The ``k``-th audit of a run spends ``0.9 * 0.1^(k - 1)`` of ``delta``: nearly all on
-the first, since few claims fail, and all of them together no more than ``delta``."""
+"""The spending of ``delta``: nine tenths for an audit, a tenth for all later ones.
+The ``k``-th spends ``0.9 * 0.1^(k - 1)`` of it, nearly all the first, as few claims
+fail. All audits together spend no more than ``delta``."""
 LOOKS = (1, 2, 4, 8)
 """Numbers of measurements at which a drawn row is looked at, until it is clear."""
 MISTAKEN = 0.05
-"""Probability that noise makes a wrong row look right, at all its looks together. The
-test accounts for the wrong rows that are missed so."""
+"""The probability that noise makes a wrong row look right, at all its looks together.
+The test accounts for the wrong rows that are missed so."""
 ALL_MISTAKEN = 0.1
-"""Where few wrong rows are tolerated, noise must be unlikely to hide all of them: this
-share of an audit's failure probability."""
+"""The probability that noise hides all wrong rows, where few are tolerated.
+It is this share of an audit's failure probability."""
 
 KNOWN, LEARNT, SIDE = "known", "learnt", "side"
-"""How drawn rows are judged: by values whose noise is known, by values whose noise is
-bounded from rows that are measured twice, or by the side of one value."""
+"""The ways to judge drawn rows: by known noise, by learnt noise, or by sides alone.
+Learnt noise is bounded from rows that are measured twice; a side is one value's."""
 NOISE_PAIRS, NOISE_SHARE = 15, 0.1
-"""If the noise is estimated, ``NOISE_PAIRS`` drawn rows are measured twice, and the
-bound of the noise is too low with probability ``NOISE_SHARE * delta``. More pairs cost
-more and make the bound tighter (15: about 1.8 times the standard deviation, 30: 1.5),
-which matters to rows near the level."""
+"""The rows measured twice to learn the noise, and the share of ``delta`` for its bound.
+The bound of the noise is too low with probability ``NOISE_SHARE * delta``. More pairs
+cost more and make the bound tighter (15: about 1.8 times the standard deviation, 30:
+1.5), which matters to rows near the level."""
 REFERENCE_SHARE = 0.1
-"""Where drawn rows are compared with others, as in a Pareto set, so much of ``delta``
-is the probability that bounds of the others are wrong."""
+"""The share of ``delta`` for the bounds of rows with which drawn rows are compared.
+Such rows are those of a Pareto set; so much is the probability of wrong bounds."""
 BY_SIGN = 0.5
-"""Probability that noise of median zero makes the value of a wrong row look right."""
+"""The probability that noise of median zero makes a wrong row's value look right."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,7 @@ def audit_test(
         by_sign: Whether rows are judged by the side of one value, whatever the noise:
             ``verdicts`` with ``most=1`` and the test's ``mistaken``. All that is
             assumed is that the noise has median zero, in each row its own.
-        n_outputs: By the sides of so many values then, with independent noise. All of
+        n_outputs: How many values tell the side then, with independent noise. All of
             them are on their true sides with probability ``2^-n_outputs`` or more.
         has_references: Whether rows are compared with others, whose bounds take their
             share of ``delta``.
@@ -325,7 +326,7 @@ def audit_size(
         is_exact: Whether values are measured without noise.
         is_learnt: Whether the noise is learnt: some rows are measured twice.
         by_sign: Whether rows are judged by the side of one value alone.
-        n_outputs: Of one value of each of so many outputs.
+        n_outputs: How many outputs have one value each.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)

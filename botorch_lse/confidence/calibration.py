@@ -19,29 +19,29 @@ from torch import Tensor
 from botorch_lse._validation import in_interval
 
 WIDER = (1.5, 2.0, 4.0, 16.0)
-"""How many times too narrow predictions may be, as the test bets: half as much again,
-twice, and far too narrow, as where a flat start made a model sure of everything."""
+"""The factors on which the test bets that predictions are too narrow.
+Half as much again, twice, and far too narrow, as where a flat start misled a model."""
 FALSE_ALARM = 0.01
 """The probability that a model that is right is reported at one look."""
 ANOTHER_MODEL = "or give another `model`"
-"""What else may be done about predictions that are too narrow, for those who can."""
+"""The words for what else may be done about predictions that are too narrow."""
 NOTHING_AHEAD = "Nothing was predicted before it was measured."
 BY_NOISE = 0.5
-"""Share of the noise in the variance of a prediction from which on its error tells of
-the noise; other errors tell how the function varies."""
+"""The share of noise in a prediction's variance from which errors tell of the noise.
+Other errors tell how the function varies."""
 LEAST_ERRORS = 20
-"""Such errors before it is looked at whether they grow with the value."""
+"""The number of such errors from which it is asked whether they grow with the value."""
 GROWTH = 3.3
-"""Standard deviations by which their correlation with the value, by ranks, is to exceed
-0: a probability of 5e-4, each time. Of 600 runs of 200 values with the same noise
-everywhere, looked at after every fourth value, 0.5 % are reported."""
+"""The deviations by which their rank correlation with the value has to exceed 0.
+Chance does so with a probability of 5e-4, each time. Of 600 runs of 200 values with the
+same noise everywhere, looked at after every fourth value, 0.5 % are reported."""
 MATTERS = 1.5
-"""By which factor the noise of large values is to exceed that of small ones at least;
-of thousands of values a correlation is found that changes no answer."""
+"""The least ratio of the noise of large values to that of small ones that is told.
+Of thousands of values a correlation is found that changes no answer."""
 
 
 class CalibrationWarning(BotorchWarning):
-    r"""A model's predictions were too narrow: its decisions are not to be trusted."""
+    r"""The warning that predictions were too narrow: decisions cannot be trusted."""
 
 
 def left_out(L: Tensor, whitened: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,7 +135,7 @@ def are_too_wide(ahead: Tensor) -> bool:
 
 
 def share_within(ahead: Tensor, level: float) -> float:
-    r"""The share of residuals within the central interval of a standard normal one."""
+    r"""The share of residuals in the central interval of a standard normal number."""
     half_width = -float(scipy.special.ndtri((1 - level) / 2))
     return float((ahead.abs() <= half_width).double().mean())
 

@@ -25,8 +25,9 @@ NO_GUARANTEE = "No confidence is claimed: the widths were given, not derived."
 def explicit_sides(
     lower: Tensor, upper: Tensor, threshold: float, epsilon: float
 ) -> Tensor:
-    r"""``N`` codes: above if ``lower + epsilon > h``, else below if
-    ``upper - epsilon <= h``, else undecided.
+    r"""The sides by a stated level: above, below or undecided (``N`` codes).
+
+    Above if ``lower + epsilon > h``, else below if ``upper - epsilon <= h``.
 
     Source:
         Gotovos et al. (2013), Algorithm 1, lines 7 to 10. "Above" is tested first, so
@@ -118,7 +119,7 @@ def classify(
 
     Raises:
         ValueError: If ``threshold`` is not one finite number, ``epsilon`` negative, or
-            ``regions`` are none.
+            ``regions`` are not confidence regions.
 
     Source:
         Gotovos et al. (2013), Algorithm 1.
@@ -146,7 +147,7 @@ def classify_implicit(
 
     Raises:
         ValueError: If ``omega`` is outside (0, 1), ``epsilon`` negative, or ``regions``
-            are none.
+            are not confidence regions.
 
     Source:
         Gotovos et al. (2013), Algorithm 2; by Lemmas 13 and 14 the levels over all rows
@@ -181,7 +182,7 @@ def level_ends(omega: float, lower: Tensor, upper: Tensor) -> tuple[float, float
 def may_be_on_either(
     side: Tensor, lower: Tensor, upper: Tensor, low: float, high: float
 ) -> Tensor:
-    r"""``N`` bools: decided rows whose interval reaches over the level itself.
+    r"""The decided rows whose interval reaches over the level itself (``N`` bools).
 
     An accuracy has decided them.
 

@@ -48,7 +48,7 @@ class Values:
     risk: float = 0.0
 
     def reach(self, output: int, mistaken: float) -> Tensor:
-        r"""``N`` distances that means exceed upwards only with a given probability."""
+        r"""The distances that means exceed upwards with a given probability (``N``)."""
         given = self.noise_std[:, output], self.counts, self.most, mistaken
         return reach_of(*given, is_gaussian=self.is_gaussian)
 
@@ -62,7 +62,7 @@ class Values:
         )
 
     def lasting_reach(self, risk: float) -> Tensor:
-        r"""``N x m`` distances that no mean ever exceeds, but with a given probability.
+        r"""The distances that no mean ever exceeds, but for a probability (``N x m``).
 
         However often each row is measured, and for whatever reasons.
 
@@ -89,13 +89,13 @@ class Judge(ABC):
     """
 
     n_outputs: int = 1
-    """How many values a measurement gives."""
+    """The number of values that a measurement gives."""
     n_classes: int = 2
-    """How many answers there are."""
+    """The number of answers that there are."""
 
     @abstractmethod
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
-        r"""``N`` codes: 1 right, -1 wrong, 0 measure again.
+        r"""The verdicts on rows: 1 right, -1 wrong, 0 measure again (``N`` codes).
 
         Args:
             labels: ``N`` numbers of the classes that are claimed.
@@ -110,14 +110,14 @@ class Judge(ABC):
     by_itself: bool = True
     """Whether a row is right or wrong by itself, not beside others."""
     drawn_in_words: str = "rows"
-    """The rows from which is drawn."""
+    """The rows from which the audit draws, in words."""
 
     def is_drawn(self, labels: Tensor) -> Tensor:
-        r"""``N`` bools: the rows from which the audit draws."""
+        r"""The rows from which the audit draws (``N`` bools)."""
         return torch.ones_like(labels, dtype=torch.bool)
 
     def missing(self, labels: Tensor, values: Values) -> Tensor:
-        r"""``N`` counts of measurements needed before anything can be judged."""
+        r"""The measurements needed before anything can be judged (``N`` counts)."""
         return torch.zeros_like(labels)
 
     @property
@@ -262,9 +262,9 @@ class ParetoJudge(Judge):
     r"""A judge that compares rejected rows with the rows that were accepted.
 
     A rejected row is right if an accepted one comes up to it in all outputs, up to the
-    accuracies. It is wrong if there is none: then something better was missed. Only
-    rejected rows are drawn. Accepted ones are few, and all of them are measured; one
-    that another certainly exceeds by more than the accuracies is wrong.
+    accuracies, and wrong if no accepted one does: then something better was missed.
+    Only rejected rows are drawn. Accepted ones are few, and all of them are measured;
+    one that another certainly exceeds by more than the accuracies is wrong.
 
     The accepted rows are the reference. Their bounds are made of all their values of
     the run and hold together, but with the probability ``values.risk``. Given that they
@@ -288,7 +288,7 @@ class ParetoJudge(Judge):
 
     @property
     def knows_sides(self) -> bool:
-        r"""False: it matters how far noise carries a value."""
+        r"""Whether sides tell something: here distances matter, so that they do not."""
         return False
 
     def missing(self, labels: Tensor, values: Values) -> Tensor:
@@ -322,7 +322,7 @@ class ParetoJudge(Judge):
         return found
 
     def _accepted(self, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""-1 for accepted rows that another one certainly exceeds, else 0."""
+        r"""The verdicts on accepted rows: -1 if one certainly exceeds them, else 0."""
         behind = lower.unsqueeze(0) - upper.unsqueeze(1)
         is_wrong = (behind > self.accuracies).all(dim=-1).any(dim=1)
         return -is_wrong.to(torch.int8)
@@ -356,7 +356,7 @@ class ParetoJudge(Judge):
         return f" (better than each accepted one{by} in some output)"
 
     def is_drawn(self, labels: Tensor) -> Tensor:
-        r"""``N`` bools: the rejected rows."""
+        r"""The rejected rows, from which the audit draws (``N`` bools)."""
         return labels == 0
 
     drawn_in_words = "rejected rows"

@@ -32,7 +32,7 @@ from botorch_lse.models.gaussian_process import (
 
 
 class EmptyRegionWarning(BotorchWarning):
-    r"""Intervals that should all contain the function have nothing in common.
+    r"""The warning that intervals of the function have nothing in common.
 
     Under a width that claims a confidence this means that an assumption is wrong: most
     often the noise is larger than stated or the kernel too smooth.
@@ -110,7 +110,7 @@ class Regions:
 
 
 def path_betas(beta: BetaSchedule, n_rounds: int) -> Tensor:
-    r"""``beta(1), ..., beta(n_rounds + 1)``: the prior's and one after each round."""
+    r"""The squared widths ``beta(1), ..., beta(n_rounds + 1)``, from the prior on."""
     return torch.tensor([beta(t) for t in range(1, n_rounds + 2)], dtype=torch.float64)
 
 

@@ -67,7 +67,7 @@ class UnionBeta:
 
 @dataclass(frozen=True)
 class BatchEta:
-    r"""``eta_t = e^{2C} beta_{fb[t] + 1}``: for intervals with outdated means.
+    r"""The schedule ``eta_t = e^{2C} beta_{fb[t] + 1}``, for means that are outdated.
 
     Args:
         beta: The schedule with feedback after every observation.

@@ -22,7 +22,7 @@ NOISY = (
     "Its widths are multiples of the noise. For exact measurements give a small scale, "
     "such as 1e-3 of the spread of the values, or use a strategy on a Gaussian process."
 )
-"""Why a strategy takes no exact measurements, and what to do."""
+"""The reason why a strategy takes no exact measurements, and the remedy."""
 
 
 def check_noise_once(
@@ -58,7 +58,7 @@ def check_budget(
     r"""Complain about a budget too small for a run to begin to answer.
 
     Args:
-        max_observations: The budget; ``None``: there is none.
+        max_observations: The budget; ``None``: no limit.
         least: Measurements that are needed.
         what: What they are needed for, in words.
         remedy: What to give in place of a larger budget, a sentence.
@@ -74,7 +74,7 @@ def check_budget(
 
 
 FEW_INPUTS = 32
-"""Rows of more inputs are compared as a whole."""
+"""The number of inputs up to which rows are compared input by input."""
 BURN_IN = (
     "what the burn-in takes before anything is decided",
     "Give a larger budget, a smaller `burn_in`, closer `variance_bounds`, or known "
@@ -84,7 +84,7 @@ BURN_IN = (
 
 
 def points_of(X: Tensor) -> Tensor:
-    r"""The point number of each of ``N`` rows, the same for equal rows.
+    r"""The number of each row's point, the same for equal rows (``N``).
 
     Equal rows are one point, where the function has one value. Points are numbered in
     the order of their first input, where it is equal of their second one, and so on.
@@ -107,7 +107,7 @@ def points_of(X: Tensor) -> Tensor:
 
 
 def first_of_each(points: Tensor) -> Tensor:
-    r"""``N`` bools: whether a row is the first with its point's number."""
+    r"""Whether each row is the first with its point's number (``N`` bools)."""
     first = torch.full_like(points, len(points))
     first = first.scatter_reduce(0, points, torch.arange(len(points)), "amin")
     mask = torch.zeros(len(points), dtype=torch.bool)

@@ -55,11 +55,11 @@ class OutputEstimate:
 
 
 MEAN_ROUNDING = 1e-12
-"""A mean that is outside of its bounds by this share of its size is within them."""
+"""The share of a mean's size by which rounding may put it outside of its bounds."""
 
 
 def _is_outside(part: OutputEstimate | Classification) -> Tensor:
-    r"""``N`` bools: whether the mean is outside of its bounds by more than rounding."""
+    r"""Whether means are out of their bounds by more than rounding (``N`` bools)."""
     slack = MEAN_ROUNDING * part.mean.abs()
     return (part.mean < part.lower - slack) | (part.mean > part.upper + slack)
 
@@ -146,7 +146,7 @@ class Classification:
 
     @cached_property
     def side(self) -> np.ndarray:
-        r"""``N`` words, the sides: ``"above"``, ``"below"`` or ``"undecided"``."""
+        r"""The sides as words: ``"above"``, ``"below"`` or ``"undecided"`` (``N``)."""
         code = 2 * self.undecided.int() + self.below.int()
         return np.asarray(SIDES, dtype=object)[code.cpu().numpy()]
 
@@ -158,7 +158,7 @@ class Classification:
 
     @property
     def sides_of_level(self) -> Tensor:
-        r"""``N`` codes: 1 above the level itself, -1 at or below it, 0 not decided.
+        r"""The sides of the level itself: 1 above, -1 at or below it, 0 not decided.
 
         Rows that the accuracy lets go to either side are not decided.
         """
@@ -167,7 +167,7 @@ class Classification:
 
     @cached_property
     def best_guess(self) -> Tensor:
-        r"""``N`` bools: above, with undecided rows on the likelier side."""
+        r"""Whether rows are above, open ones by their likelier side (``N`` bools)."""
         return self.above | (self.undecided & (self.probability_above > 0.5))
 
     def content(self, confidence: float = CONFIDENCE) -> Content:
@@ -358,6 +358,6 @@ def refuse_crossed(lower: Tensor, upper: Tensor) -> None:
 
 
 def gaussian_probability_above(mean: Tensor, sigma: Tensor, threshold: float) -> Tensor:
-    r"""``P(f(x) > threshold)`` for Gaussian ``f(x)``; a step where ``sigma`` is 0."""
+    r"""The probability of a Gaussian value above the level; a step at ``sigma`` 0."""
     z = (mean - threshold) / sigma.clamp_min(torch.finfo(sigma.dtype).tiny)
     return torch.special.ndtr(z)

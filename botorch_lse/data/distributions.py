@@ -24,10 +24,10 @@ from botorch_lse._validation import check_shape, complaint, real_matrix
 Draws = Literal["sobol", "monte_carlo"]
 DRAWS = get_args(Draws)
 NEEDED = ("ppf", "isf", "cdf", "sf", "logpdf")
-"""What is asked of a marginal distribution."""
+"""The methods that are asked of a marginal distribution."""
 EDGE = 2.0**-31
-"""Sobol points are multiples of a power of two; none of them may be 0 or 1, where
-distributions have no finite value."""
+"""The distance that Sobol points keep from 0 and 1, where values may be infinite.
+Sobol points are multiples of a power of two."""
 
 
 def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, list[Any]]:
@@ -39,7 +39,7 @@ def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, lis
         name: The argument's name.
 
     Raises:
-        ValueError: If there is none, or one is no such distribution.
+        ValueError: If no distribution is given, or one is not frozen and continuous.
     """
     names = None
     if isinstance(marginals, Mapping):
@@ -131,7 +131,7 @@ def _at(marginal: Any, z: NDArray[np.float64]) -> NDArray[np.float64]:
 def log_density(
     marginals: Sequence[Any], factor: NDArray[np.float64], X: Tensor
 ) -> Tensor:
-    r"""``n`` logarithms of the joint density at ``n x d`` points, ``-inf`` outside.
+    r"""The logarithms of the joint density at points (``n``), ``-inf`` outside.
 
     ``sum_i log f_i(x_i)`` plus the copula's ``-z' (R^-1 - 1) z / 2 - log(det R) / 2``
     at ``z_i = Phi^-1(F_i(x_i))``.
@@ -173,7 +173,7 @@ class Origin:
     counts: tuple[int, ...]
 
     def normal_numbers(self, X: Tensor) -> NDArray[np.float64]:
-        r"""``n x d`` independent normal numbers behind points."""
+        r"""The independent normal numbers behind points (``n x d``)."""
         pairs = zip(self.marginals, X.numpy().T, strict=True)
         z = np.stack([_normal(one, x) for one, x in pairs], axis=-1)
         found: NDArray[np.float64] = np.asarray(np.linalg.solve(self.factor, z.T).T)
@@ -193,7 +193,7 @@ class Origin:
         return values_at(self.marginals, self.factor, u)
 
     def weights(self, X: Tensor) -> Tensor:
-        r"""``n`` ratios: the density that is meant over that of all draws together.
+        r"""The ratios of the density that is meant to that of all draws (``n``).
 
         With ``n_k`` of ``n`` rows around ``c_k`` it is
         ``1 / sum_k (n_k / n) exp(u' c_k - |c_k|^2 / 2)``, at most ``n / n_0``.

@@ -16,15 +16,15 @@ else:
     pd = LazyModule("pandas")  # pools load this, and few of them are tables
 
 LEVEL_OF = "="
-"""What stands between the name of a column of words and a word of it."""
+"""The text between the name of a column of words and a word of it."""
 SAME_ROW = 1e-6
-"""A point is a row of the pool if no input differs by more than this share of its
-range: single precision and scaling to the unit cube and back stay within."""
+"""The share of an input's range by which a point may differ from a row of the pool.
+Single precision and scaling to the unit cube and back stay within."""
 FEW_LEVELS = 20
-"""So many different words are taken as levels however few the rows are: in a small
-pool every row may have its own."""
+"""The number of different words that are levels however few the rows are.
+In a small pool every row may have its own."""
 MOST_LEVELS = 200
-"""More are refused however many the rows are: each is an input of the model."""
+"""The number of different words above which they are refused: each is an input."""
 REPAIRS = (
     ("the comma is the decimal mark", ",", "."),
     (
@@ -35,10 +35,9 @@ REPAIRS = (
     ("a unit stands behind the number", r"[^\d.]+$", ""),
     ("a sign stands before the number", r"^[^\d.+-]+", ""),
 )
-"""What words that begin with a number may be, and what makes numbers of them: what
-matches a pattern, and what takes its place."""
+"""The ways to make numbers of words that begin with one: name, pattern, replacement."""
 TIMES = ("date", "time", "period")
-"""How pandas' names of inferred types begin for dates, times and durations."""
+"""The beginnings of pandas' type names for dates, times and durations."""
 
 
 def encode(table: pd.DataFrame) -> pd.DataFrame:

@@ -27,12 +27,12 @@ from torch import Tensor
 from botorch_lse._numerals import written
 
 CONFIDENCE = 0.95
-"""Of intervals for which no other one is asked."""
+"""The confidence of intervals for which no other one is asked."""
 STAKES = ((0.4, 0.98), (0.2, 0.8), (0.2, 0.5), (0.1, 0.2), (0.1, 0.05))
-"""Parts of the money, and how much of the most that can be lost each of them bets: most
-of it nearly everything, so that few draws tell much where the model is right."""
+"""The stakes: parts of the money, and the share of the largest loss that each bets.
+Most of it bets nearly everything: few draws then tell much if the model is right."""
 STEPS = 60
-"""Halvings when the end of an interval is looked for: exact to rounding."""
+"""The number of halvings in the search for an interval's end: exact to rounding."""
 
 
 @dataclass(frozen=True)

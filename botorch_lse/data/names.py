@@ -26,12 +26,12 @@ else:
     pd = LazyModule("pandas")  # pools load this, and few of them are tables
 
 ROUNDED = 1e-3
-"""A line that has the number of a row is about it, too, if spreadsheets have rounded
-what they show: by no more than this share of a column's range."""
+"""The share of a column's range by which spreadsheets may have rounded numbers.
+A line that has the number of a row is still about that row."""
 MOST_NAMED = 3
-"""Lines and columns that a message names; of more it says how many there are."""
+"""The number of lines and columns that a message names; it counts the others."""
 MOST_LISTED = 12
-"""Names of columns or words that a message lists."""
+"""The number of names of columns or words that a message lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,14 +223,14 @@ class Rows:
 
 
 Way = Callable[[Any], float]
-"""From an entry of a table to an input of the model; nan where it is not known."""
+"""A function from an entry of a table to an input of the model; nan if not known."""
 
 
 def way_to(own: Column, x: np.ndarray) -> Way | None:
     r"""The way from a column of the pool's table to an input of the model.
 
     Tried on all rows: the number itself, its logarithm to base 10, and a list of words
-    with the number of each. ``None`` if it is none of these.
+    with the number of each. ``None`` if no way fits.
 
     Args:
         own: The column.
@@ -341,7 +341,7 @@ class Inputs:
         return values
 
     def _level(self, own: str, column: pd.Series, name: str) -> np.ndarray:
-        r"""1 where a column of words has the level of an input, else 0."""
+        r"""The input of a level of words: 1 where a word is this level, else 0."""
         head = f"{column.name}{LEVEL_OF}"
         levels = [n for n in map(_name, self.names) if n.startswith(head)]
         texts = [f"{head}{_word(str(entry))}" for entry in column]
@@ -390,7 +390,7 @@ def chosen(table: pd.DataFrame, wanted: Any, name: str, what: str) -> pd.DataFra
 
 
 def named_lines(given: Any) -> pd.DataFrame | None:
-    r"""Points whose inputs have names as a table; ``None`` where they have none.
+    r"""The points as a table if their inputs have names, else ``None``.
 
     Args:
         given: A table, with named levels of its index or without; one point as a
@@ -446,7 +446,7 @@ def in_order(
     are_names: bool | None = None,
     others: str = "the rows of the pool",
 ) -> Any:
-    r"""Values whose labels name rows, in the order of these rows.
+    r"""Values in the order of some rows, which their labels name.
 
     Values without labels stay as they are. Further labels are left out.
 

@@ -50,7 +50,7 @@ LIMIT = (
     "A limit is no value: leave its line out, `strategy.exclude` its row, and read "
     "`state.classification.with_limits(rows, limits, side)`."
 )
-"""What to do about a result such as <0.5 or ND."""
+"""The remedy for a result such as <0.5 or ND."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class Observations:
 
     @property
     def replicates(self) -> Tensor:
-        r"""``n`` counts of the measurements that each entry is the mean of."""
+        r"""The number of measurements that each entry is the mean of (``n``)."""
         return torch.ones_like(self.indices) if self.counts is None else self.counts
 
     @property
@@ -131,7 +131,7 @@ class Observations:
         return int(self.replicates.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
-        r"""``n_rows`` counts of measurements, means counted in full."""
+        r"""The number of measurements of each row (``n_rows``), means counted fully."""
         times = torch.zeros(n_rows, dtype=torch.long)
         return times.index_add_(0, self.indices, self.replicates)
 
@@ -277,11 +277,11 @@ class Observations:
         return Observations(**parts, outputs=self.outputs)
 
     def at_round(self, round: int) -> Observations:
-        r"""The same entries, all with the round number ``round``."""
+        r"""The entries, all with the round number ``round``."""
         return replace(self, round=torch.tensor(round))
 
     def append(self, other: Observations) -> Observations:
-        r"""These entries followed by the others.
+        r"""The entries followed by those of others.
 
         Raises:
             ValueError: If one has known variances and the other not.
@@ -374,13 +374,13 @@ def _check_columns(frame: pd.DataFrame, names: Sequence[Any]) -> None:
 
 
 def _columns(frame: pd.DataFrame, names: Sequence[Any], several: bool) -> Tensor:
-    r"""Columns side by side, ``n x k``; ``n`` numbers of a single output."""
+    r"""The columns side by side (``n x k``); ``n`` numbers of a single output."""
     columns = [_column(frame, name) for name in names]
     return torch.stack(columns, dim=-1) if several else columns[0]
 
 
 def _column(frame: pd.DataFrame, name: Any) -> Tensor:
-    r"""One column as numbers; ``None`` counts as nan."""
+    r"""The column as numbers; ``None`` counts as nan."""
     column = frame[name]
     if not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).map(_parsed)
@@ -388,7 +388,7 @@ def _column(frame: pd.DataFrame, name: Any) -> Tensor:
 
 
 def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
-    r"""Results as numbers; the remedy for a limit is said where one stands."""
+    r"""The results as numbers; the remedy for a limit is said where one stands."""
     try:
         return real_numbers(values, name, gaps=gaps)
     except ValueError as error:
@@ -405,7 +405,7 @@ def _parsed(entry: Any) -> Any:
 
 
 def _values(y: Any, n: int) -> Tensor:
-    r"""``n`` measured values, or ``n x m``, checked column by column."""
+    r"""The measured values (``n`` or ``n x m``), checked column by column."""
     values = _results(y, "y")
     if values.ndim != 2 or values.shape[1] == 0:
         return real_vector(torch.atleast_1d(values), "y", n, "measurement")
@@ -494,7 +494,7 @@ class History:
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
-        r"""These measurements followed by others.
+        r"""The measurements followed by those of others.
 
         Raises:
             ValueError: If the noise is known of one part only, or points have names in

@@ -65,7 +65,7 @@ OUTPUT = "output"
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 SHOWN = 6
-"""Names of inputs that are shown of a pool."""
+"""The number of inputs whose names are shown of a pool."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -394,7 +394,7 @@ class Pool:
     @cached_property
     @ordinary
     def mass(self) -> Tensor:
-        r"""``N`` shares of ``total``: the weights, or equal shares without weights.
+        r"""The share of ``total`` of each row (``N``), by weights if there are any.
 
         They add up to 1, if there is no ``total`` that says otherwise.
         """
@@ -443,7 +443,7 @@ class Pool:
     @cached_property
     @ordinary
     def bounds(self) -> Tensor:
-        r"""The ``2 x d`` smallest and largest values of the inputs.
+        r"""The smallest and the largest values of the inputs (``2 x d``).
 
         A constant input gets an interval of length 1 around its value.
         """
@@ -500,7 +500,7 @@ class Pool:
 
     @property
     def labels(self) -> pd.Index:
-        r"""``N`` labels of the rows: the index of the table, else 0, 1, 2, ..."""
+        r"""The labels of the rows (``N``): the index of the table, else 0, 1, 2, ..."""
         return pd.RangeIndex(len(self)) if self.table is None else self.table.index
 
     @cached_property
@@ -578,7 +578,7 @@ class Pool:
             x: ``d`` numbers, or values under the names of the inputs.
 
         Raises:
-            ValueError: If an input is missing, or a value is none of its input.
+            ValueError: If an input is missing, or a value does not belong to its input.
             BotorchTensorDimensionError: If ``x`` has another length, or is several
                 points.
         """
@@ -593,7 +593,7 @@ class Pool:
         return int(scaled.square().sum(dim=-1).argmin())
 
     def row_of(self, values: Mapping[str, Any]) -> int | None:
-        r"""The first row with these inputs, or ``None`` if no row has them.
+        r"""The first row with some inputs, or ``None`` if no row has them.
 
         Args:
             values: A number or a word for each column of the table from which the pool

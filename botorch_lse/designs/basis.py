@@ -16,20 +16,20 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 
 Covariance = Callable[[Tensor, Tensor], Tensor]
-"""``(a x d, b x d) -> a x b``: any positive semidefinite function of two points."""
+"""A positive semidefinite function of two points: ``(a x d, b x d) -> a x b``."""
 
 DIAGONAL_BLOCK = 128
-"""Points of which the whole Gram matrix is computed for the sake of its diagonal: a
-function of two sets of points has no other way to give it."""
+"""The number of points whose whole Gram matrix is computed for its diagonal.
+A function of two sets of points has no other way to give it."""
 
 RESIDUAL_TOLERANCE = 1e-13
-"""Squared residuals below this, relative to the largest squared norm, count as zero:
-float64 cannot tell such a feature from a combination of the others."""
+"""The share of the largest squared norm below which squared residuals count as 0.
+Float64 cannot tell such a feature from a combination of the others."""
 SPAN_TOLERANCE = 1e-10
-"""Singular values below this, relative to the largest, count as zero."""
+"""The share of the largest singular value below which others count as zero."""
 OUTSIDE = 1e-6
-"""A vector is outside a span if this fraction of its length is: far above float64's
-noise after whitening, far below what a user means by outside."""
+"""The share of a vector's length, outside of a span, that puts the vector outside.
+It is far above float64's noise after whitening, far below what users mean by it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def spanning_rows(Phi: Tensor) -> Tensor:
 
 
 def span_map(Phi: Tensor) -> Tensor:
-    r"""The ``m x h`` map with orthonormal columns of ``Phi @ map``, ``h`` the rank.
+    r"""The map that gives ``Phi`` orthonormal columns (``m x h``, ``h`` the rank).
 
     The squared norms ``v' A^-1 v`` of ``gamma = 0`` do not change under it, and the
     information becomes as well conditioned as the weights.
@@ -181,7 +181,7 @@ class KernelGram:
         return found.to(self.points)
 
     def diagonal(self) -> Tensor:
-        r"""``N`` prior variances ``k(x, x)``.
+        r"""The prior variances ``k(x, x)`` (``N``).
 
         Raises:
             ValueError: If one is not finite or negative.
@@ -198,7 +198,7 @@ class KernelGram:
         return variances
 
     def basis(self, tolerance: Tensor | float) -> Basis:
-        r"""Features whose squared norms miss at most ``tolerance``.
+        r"""The features whose squared norms miss at most ``tolerance``.
 
         Args:
             tolerance: In units of the kernel; one number or one per point.

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 2**22
-"""Entries of one block of a Gram matrix or of whitened features (32 MB)."""
+"""The entries of one block of a Gram matrix or of whitened features (32 MB)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Certificate:
 
 
 def relative_gap(upper: float, lower: float) -> float:
-    r"""``upper / lower - 1``; 0 where both are 0, infinite where nothing is proven."""
+    r"""The gap ``upper / lower - 1``; 0 where both are 0, infinite without a proof."""
     if upper <= 0:
         return 0.0
     proves = 0 < lower < math.inf and upper < math.inf
@@ -71,7 +71,7 @@ def information(Phi: Tensor, weights: Tensor, gamma: float) -> Tensor:
 
 
 def whiten(L: Tensor, rows: Tensor) -> Tensor:
-    r"""``Z = rows L^-T``, so that ``Z Z'`` are the inner products in ``(L L')^-1``."""
+    r"""The rows ``Z = rows L^-T``: ``Z Z'`` are inner products in ``(L L')^-1``."""
     return torch.linalg.solve_triangular(L.mT, rows, upper=True, left=False)
 
 
@@ -82,7 +82,7 @@ def row_blocks(n_rows: int, width: int) -> list[slice]:
 
 
 def sensitivities(Phi: Tensor, L: Tensor, V: Tensor, w: Tensor) -> Tensor:
-    r"""``s_x = sum_v w_v (phi_x' A^-1 v)^2`` for each row ``x``, with ``A = L L'``."""
+    r"""The sums ``sum_v w_v (phi_x' A^-1 v)^2`` of all rows ``x``; ``A = L L'``."""
     Y = whiten(L, V)
     scaled = (w.sqrt().unsqueeze(-1) * Y).mT
     U = torch.linalg.solve_triangular(L.mT, scaled, upper=True)  # m x t

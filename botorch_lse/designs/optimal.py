@@ -25,13 +25,13 @@ from botorch_lse.designs.solver import Solution, Start, nothing_to_predict, solv
 BASIS_SHARE = 0.1
 """The share of the tolerance that the basis of a kernel may use up."""
 REFINEMENTS = 3
-"""How often a problem on a kernel is solved at most, each time with features a hundred
-times more accurate than before."""
+"""The largest number of times that a problem on a kernel is solved.
+The features are a hundred times more accurate each time."""
 TINY = torch.finfo(torch.float64).tiny
 
 
 class DesignWarning(BotorchWarning):
-    r"""A design is worse than it was asked to be; its reported gap is true."""
+    r"""The warning that a design is worse than it was asked to be; its gap is true."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def optimal_design(
 
 
 def _start(initial: Design | Tensor | None, arguments: Arguments) -> Start | None:
-    r"""Where the solver starts: at weights, or at a design and what binds it."""
+    r"""The solver's start: weights, or a design and what binds it."""
     weights = _initial_weights(initial, arguments.X)
     if weights is None or not isinstance(initial, Design):
         return None if weights is None else Start(weights)
@@ -243,7 +243,7 @@ def basis_for(
 
 
 def _squared_lengths(problem: KernelProblem, diagonal: Tensor) -> Tensor:
-    r"""The ``k(x, x)`` of target points, times weight over the largest weight."""
+    r"""The squared lengths ``k(x, x)`` of targets, times weight over largest weight."""
     lengths = diagonal[problem.targets]
     if problem.weights is None:
         return lengths

@@ -49,15 +49,15 @@ from botorch_lse.designs.basis import (
 from botorch_lse.designs.certificate import information, row_blocks, whiten
 
 SAFETY = tuple(10.0**k for k in range(-12, -2))
-"""Masses tried in turn on spanning rows where ``gamma = 0`` and the information of a
-design is singular in float64: its value is that of the design mixed with them."""
+"""The masses tried in turn on spanning rows where ``gamma = 0``.
+A design of singular information has the value of the design mixed with them."""
 ORDINARY = (1e-30, 1e30)
-"""Features whose largest entry is in here are used as they are."""
+"""The range of a largest entry in which features are used as they are."""
 DIGITS = 140
-"""Squared norms within ``10^-DIGITS`` to ``10^DIGITS`` have squares in float64."""
+"""The power of ten up to which squared norms, and their inverses, can be squared."""
 SMALLEST_RIDGE = 1e-13
-"""A ridge below this fraction of the largest squared length of a column is lost in the
-rounding of the information matrix: neither 0 nor itself is then being solved."""
+"""The least ridge, as a share of the largest squared length of a column.
+A smaller one is lost in rounding: neither 0 nor the ridge itself is being solved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class VectorTargets:
     V: Tensor
 
     def vectors(self, ids: Tensor) -> Tensor:
-        r"""The vectors of the targets ``ids``: ``t x m``."""
+        r"""The vectors of the targets ``ids`` (``t x m``)."""
         return self.V[ids]
 
     def largest(self, L: Tensor, many: int) -> Violators:
@@ -131,7 +131,7 @@ class PairWeights:
         return self.entries(self.every[key].unsqueeze(-1), self.every)
 
     def amax(self, dim: int) -> Tensor:
-        r"""``T`` largest factors of the pairs of each first vector (``dim`` 1)."""
+        r"""The largest factors of the pairs of each first vector (``T``; ``dim`` 1)."""
         assert dim == 1
         T = len(self.every)
         return torch.cat([self[block].amax(dim=1) for block in row_blocks(T, T)])
@@ -160,7 +160,7 @@ class PairTargets:
     weights: Tensor | PairWeights | None = None
 
     def vectors(self, ids: Tensor) -> Tensor:
-        r"""``y_i - factor y_j``, times the root of the pair's weight: ``t x m``."""
+        r"""Vectors ``y_i - factor y_j``, times the root of the weight (``t x m``)."""
         T = self.Y.shape[0]
         i, j = ids // T, ids % T
         difference = self.Y[i] - self.factor * self.Y[j]
@@ -328,7 +328,7 @@ class KernelInverse:
         self.L = torch.linalg.cholesky(K + self.gamma * eye)
 
     def loadings(self, points: Tensor) -> Tensor:
-        r"""The ``p x s`` loadings ``R = k_lam(points) L^-T``, design on ``s`` points.
+        r"""The loadings ``R = k_lam(points) L^-T`` (``p x s``), design on ``s`` points.
 
         ``k_lam`` are covariances with the design's points, times the root of their
         weight over the noise; ``R R'`` is what the design explains of the kernel.
@@ -343,7 +343,7 @@ class KernelInverse:
         return ((diagonal[points] - torch.cat(gains)) / self.gamma).clamp_min(0.0)
 
     def products(self, left: Tensor, right: Tensor, R: Tensor) -> Tensor:
-        r"""The ``l x r`` products ``phi_l' A^-1 phi_r``; ``R`` loads ``right``."""
+        r"""The products ``phi_l' A^-1 phi_r`` (``l x r``); ``R`` loads ``right``."""
         half = torch.linalg.solve_triangular(self.L.mT, R.mT, upper=True)
         k = self.gram.block(left, self.columns) * self.root
         return (self.gram.block(left, right) - k @ half) / self.gamma
@@ -495,7 +495,7 @@ def _read_targets(targets: Any, X: Tensor) -> tuple[Tensor | None, Tensor | None
 
 
 def _is_mask(targets: Any) -> bool:
-    r"""Whether these are truth values, one per row, rather than row numbers."""
+    r"""Whether values are truth values, one for each row, and not row numbers."""
     if isinstance(targets, (list, tuple)):
         return len(targets) > 0 and all(
             isinstance(t, (bool, np.bool_)) for t in targets
@@ -504,7 +504,7 @@ def _is_mask(targets: Any) -> bool:
 
 
 def _read_weights(target_weights: Any, count: int, pairs: bool) -> Tensor:
-    r"""Factors of the squared norms: one per target, or one per ordered pair."""
+    r"""The factors of the squared norms: one per target, or one per ordered pair."""
     if not pairs:
         weights = non_negative_vector(
             target_weights, "target_weights", count, "target", booleans=True

@@ -27,26 +27,26 @@ from botorch_lse.designs.optimal import DesignWarning, basis_for
 from botorch_lse.designs.problem import Problem, feature_problem, read_arguments
 
 MOST = 10**17
-"""Measurements at most: their shares are no whole numbers in float64 beyond."""
+"""The largest number of measurements whose shares float64 holds as whole numbers."""
 LARGEST = {"quota": MOST, "pukelsheim": MOST, "regret": 10**6, "sample": 10**8}
-"""The methods: ``"regret"`` decomposes a matrix per measurement, ``"sample"`` holds all
-draws."""
+"""The largest number of measurements for each method.
+``"regret"`` decomposes a matrix per measurement, ``"sample"`` holds all draws."""
 SUM_TOLERANCE = 1e-6
-"""How far weights may be from summing to one: float32 weights of a large pool are."""
+"""The distance from one that a sum of weights may have: float32 weights have it."""
 TIE = 1e-9
-"""Deficits this close are equal; the lowest row wins."""
+"""The difference below which deficits are equal; the lowest row wins."""
 ONE_BY_ONE = 20_000
-"""Last observations that the quota method gives out one by one, at most."""
+"""The largest number of last observations that the quota method gives one by one."""
 LARGEST_KAPPA = 1 / 3
 """The accuracy of ``"regret"`` beyond which its theorem says nothing."""
 TRIED = 12
-"""Points tried for removal, and for addition, in one swap: 144 swaps are evaluated."""
+"""The number of points tried for removal, and for addition: 144 swaps at a time."""
 WORST = 500
-"""Targets in the trial of a swap; the swap chosen is checked on all."""
+"""The number of targets in the trial of a swap; the one chosen is checked on all."""
 SHARPNESS = 30.0
-"""Targets weigh ``(norm / largest)^30`` when points are ranked for a swap."""
+"""The power of ``norm / largest`` by which targets weigh when points are ranked."""
 BASIS_ERROR = 1e-4
-"""Relative error of the value by a kernel's features while swaps are compared."""
+"""The relative error of the value by a kernel's features while swaps are compared."""
 
 
 def round_design(
@@ -128,7 +128,7 @@ def on_simplex(weights: Any) -> Tensor:
 
 
 def quota_counts(weights: Tensor, n: int) -> Tensor:
-    r"""Counts by quota: observation ``t`` goes to ``argmax_x lam_x t - n_x``.
+    r"""The counts by quota: observation ``t`` goes to ``argmax_x lam_x t - n_x``.
 
     No count of ``k`` points is ahead of its share by one, or behind it by more than
     ``1/2 + 1/3 + ... + 1/k``: of the ``j`` points that lag most, the mean lag is at
@@ -149,7 +149,7 @@ def quota_counts(weights: Tensor, n: int) -> Tensor:
 
 
 def pukelsheim_counts(weights: Tensor, n: int) -> Tensor:
-    r"""Efficient apportionment: ``max_i (n_i - 1) / lam_i <= min_j n_j / lam_j``.
+    r"""The efficient apportionment, ``max_i (n_i - 1) / lam_i <= min_j n_j / lam_j``.
 
     Start from ``ceil((n - s / 2) lam_i)`` for a support of ``s`` points; take from the
     largest ``(n_i - 1) / lam_i`` or give to the smallest ``n_i / lam_i`` until the sum
@@ -202,7 +202,7 @@ def sampled_counts(
 def regret_counts(
     weights: Tensor, n: int, X: Tensor, kappa: float | None = None
 ) -> Tensor:
-    r"""Counts by regret minimisation, with a guarantee for every set of targets.
+    r"""The counts by regret minimisation, with a guarantee for every set of targets.
 
     The method is "follow the regularised leader" with the ``l_1/2`` regulariser.
 

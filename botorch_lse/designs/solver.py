@@ -44,32 +44,33 @@ from botorch_lse.designs.certificate import (
 from botorch_lse.designs.problem import Problem, VectorTargets, Violators
 
 TRIM = (1.0, 0.1, 0.01)
-"""Shares of the tolerance, tried in turn as the mass to drop."""
+"""The shares of the tolerance that are tried in turn as the mass to drop."""
 NEWTON_BELOW = 1e-4
-"""Below this tolerance Wolfe and Atwood's linear convergence loses to Newton's."""
+"""The tolerance below which Newton's method beats Wolfe and Atwood's linear one."""
 WOLFE_STEPS = 20_000
-"""Steps after which Newton's method takes over."""
+"""The number of steps after which Newton's method takes over."""
 
 # The active set and its first sweeps.
 ALL_IN = 300
-"""Rows and targets up to which all are in the working set: a Newton step on them takes
-a few milliseconds."""
+"""The number of rows and targets up to which all are in the working set.
+A Newton step on them takes a few milliseconds."""
 COARSE = 1500
-"""Rows and targets that the sweeps see, about; more only cost time."""
+"""The approximate number of rows and targets that sweeps see; more only cost time."""
 NEAR = 0.98
-"""Of two newcomers with a larger correlation only the better enters: on a fine grid
-the violators lie in clumps, and one of each clump does the work."""
+"""The correlation of newcomers above which only the better one enters.
+On a fine grid the violators lie in clumps, and one of each clump does the work."""
 CHUNK = 256
-"""Newcomers compared at once: all with all would be a large matrix."""
+"""The number of newcomers compared at once: all would be a large matrix."""
 SIZE = 100
-"""A working set usually has twice as many members as there are features, but at least
-``SIZE``: fewer would save nothing."""
+"""The least size of a working set: fewer members would save nothing.
+Usually it has twice as many members as there are features."""
 CROWD, LIGHT = 3, 1e-6
-"""Working sets above ``CROWD`` times the usual size lose what has less than ``LIGHT``
-of the heaviest mass; a light member may still bind, so smaller sets keep all."""
+"""The size of a crowded working set, in usual ones, and the mass of a light member.
+A crowded set loses what is lighter than this share of the heaviest mass. Smaller sets
+keep all, as a light member may still bind."""
 D_SWEEPS, SADDLE_SWEEPS = 40, 30
-"""Sweeps of each kind: enough for the support to show; more gain little, because their
-convergence is slow near the optimum, where Newton's method is fast."""
+"""The numbers of sweeps of each kind: enough for the support to show.
+More gain little: near the optimum they are slow, where Newton's method is fast."""
 BOLDNESS = 3.0
 """The step of the target weights' exponential update, found best by trial."""
 TRACE = 1e-3
@@ -77,29 +78,31 @@ TRACE = 1e-3
 
 # The restricted problem.
 MAX_STEPS = 60
-"""Newton steps at most; the best iterate so far is then the answer."""
+"""The largest number of Newton steps; the best iterate so far is then the answer."""
 ROOM = 1.1
-"""Where ``t`` and ``mu`` start: 10 % above the largest ``g`` and ``s``."""
+"""The factor at which ``t`` and ``mu`` start, above the largest ``g`` and ``s``."""
 TO_BOUNDARY = 0.99
-"""A step goes at most this far towards the nearest bound (Mehrotra 1992)."""
+"""The share of the way to the nearest bound that a step may go (Mehrotra 1992)."""
 SHRINK, SHRINKAGES = 0.7, 60
-"""A step that is refused is shortened to 0.7 of it, up to 60 times: to ``5e-10``."""
+"""The factor that shortens a refused step, and how often it does: to ``5e-10``."""
 KEPT, LIFT = 0.3, 0.3
-"""``g`` and ``s`` curve, so that a true slack may be below the predicted one. ``t`` and
-``mu`` are lifted until each slack keeps 0.3 of it; a step is shortened until that
-costs at most 0.3 of the duality gap."""
+"""The part of a predicted slack that is kept, and of the gap that this may cost.
+``g`` and ``s`` curve, so that a true slack may be below the predicted one. ``t`` and
+``mu`` are lifted until each slack keeps 0.3 of it; a step is shortened until that costs
+at most 0.3 of the duality gap."""
 FLOOR = 1e-14
-"""The smallest mass or slack inside the method: the logarithmic barrier
-needs positive numbers; 1e-14 changes no value that float64 can tell apart."""
+"""The smallest mass or slack inside the method.
+The logarithmic barrier needs positive numbers; 1e-14 changes no value in float64."""
 
 # Wolfe and Atwood's method.
 DELETE_EVERY = 25
-"""Steps between two searches for points that no optimal design can hold."""
+"""The number of steps between two searches for points that no optimal design holds."""
 FAR, INNER, PROGRESS = 1000, 0.3, 0.1
-"""The ``FAR`` worst rows of a large pool are looked at in turn, until the gap on them
-is a tenth of the gap on all rows, or 0.3 of the tolerance."""
+"""The number of worst rows that are looked at first, and when the others follow.
+Of a large pool ``FAR`` rows are looked at, until the gap on them is a tenth of the gap
+on all, or 0.3 of the tolerance."""
 REFRESH_EVERY = 200
-"""Rank-one updates lose about a digit in some hundred steps: refactor then."""
+"""The number of rank-one updates before a new factorisation: they lose digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +131,7 @@ class WorkingSet:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    r"""Where a solver starts: weights, and the targets that bind them if known.
+    r"""The start of a solver: weights, and the targets that bind them if known.
 
     With these nothing is to be found out by sweeps: the weights are of a design that
     was optimal for a problem like this one.
@@ -177,7 +180,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        r"""``value / lower_bound - 1``, how far the value can be above the optimum."""
+        r"""The gap ``value / lower_bound - 1``: how far above the optimum it can be."""
         return relative_gap(self.value, self.lower_bound)
 
 
@@ -533,7 +536,7 @@ def coarse(total: int, wanted: Tensor) -> Tensor:
 
 
 def d_sweeps(Phi: Tensor, gamma: float, weights: Tensor) -> Tensor:
-    r"""``lam <- lam g / sum(lam g)``: towards the D-design, nearly the G-design.
+    r"""The sweeps ``lam <- lam g / sum(lam g)`` to the D-design, nearly the G-design.
 
     Args:
         Phi: ``N x m``.
@@ -774,7 +777,7 @@ class _System:
     def solve(
         self, r_lam: Tensor, r_w: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        r"""Directions of ``lam, nu, w, z, t, mu`` for two complementarity targets.
+        r"""The directions of ``lam, nu, w, z, t, mu`` for two complementarity targets.
 
         ``M dlam - J'D1 dt + 1 dmu = r``, ``-(J'D1)' dlam - 1'D1 dt = ...`` and
         ``1'dlam = ...``; the two border rows are eliminated by their Schur complement.
@@ -839,7 +842,7 @@ def wolfe_atwood(
 def _climb_by_parts(
     Phi: Tensor, weights: Tensor, tol: float, max_steps: int
 ) -> tuple[int, bool]:
-    r"""The steps of ``_climb`` for many rows: on few of them, in turns.
+    r"""The steps of ``_climb`` for many rows, taken on few of them in turns.
 
     Each turn looks at the rows with weight and those with the largest norms, which are
     where steps go: a step on them costs a small part of one on all. It ends where a

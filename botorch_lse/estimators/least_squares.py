@@ -33,8 +33,10 @@ class LeastSquares:
     root: Tensor
 
     def squared_norms(self, V: Tensor) -> Tensor:
-        r"""The norms ``v' (X' W X)^+ v``: the variances of ``v' theta`` if ``W`` is the
-        inverse noise covariance; infinite where the data do not determine ``v' theta``.
+        r"""The norms ``v' (X' W X)^+ v`` of vectors.
+
+        They are the variances of ``v' theta`` if ``W`` is the inverse noise covariance,
+        infinite where the data do not determine ``v' theta``.
 
         Args:
             V: ``T x d``.
@@ -44,7 +46,7 @@ class LeastSquares:
 
 
 def weighted_least_squares(X: Any, y: Any, weights: Any = None) -> LeastSquares:
-    r"""``argmin over theta of sum_i w_i (y_i - x_i' theta)^2``.
+    r"""The least squares fit ``argmin over theta of sum_i w_i (y_i - x_i' theta)^2``.
 
     With ``w_i = 1 / s2_i`` for noise variances ``s2_i`` it is the linear unbiased
     estimator of least variance, ``(X' W X)^-1``. An entry that is the mean of ``k``
@@ -185,7 +187,7 @@ class ArmStatistics:
         return weighted_least_squares(X[measured], self.means[measured], weights)
 
     def squared_residuals(self, predicted: Tensor) -> Tensor:
-        r"""``N`` mean squared deviations of an arm's measurements from a prediction.
+        r"""The mean squared deviations of arms' measurements from predictions (``N``).
 
         Args:
             predicted: ``N`` values; arms without measurement get 0.

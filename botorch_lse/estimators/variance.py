@@ -102,7 +102,7 @@ def head(
 def head_from_arms(
     X: Tensor, first: ArmStatistics, second: ArmStatistics, bounds: Any = None
 ) -> VarianceEstimate:
-    r"""``head`` from sufficient statistics: millions of measurements cost nothing."""
+    r"""The result of ``head`` from sufficient statistics, whatever the sample size."""
     theta = first.fit(X).theta
     return variances_from_residuals(
         X, theta, second, second.squared_residuals(X @ theta), bounds
@@ -133,7 +133,7 @@ def variance_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
 def variances_from_residuals(
     X: Tensor, theta: Tensor | None, data: ArmStatistics, squares: Tensor, bounds: Any
 ) -> VarianceEstimate:
-    r"""``Sigma`` by least squares from each arm's mean squared residual.
+    r"""The matrix ``Sigma``, by least squares from each arm's mean squared residual.
 
     Args:
         X: ``N x d`` features of the arms.
@@ -175,7 +175,7 @@ class HeadDesigns:
         return 2 * max(self.theta.support.numel(), self.Sigma.support.numel())
 
     def counts(self, budget: int) -> tuple[Tensor, Tensor]:
-        r"""``N`` counts of each stage, which sum to ``budget`` together.
+        r"""The counts of each stage (``N``), which sum to ``budget`` together.
 
         Args:
             budget: All measurements; the first stage has the smaller half.
@@ -218,7 +218,7 @@ def head_designs(X: Any, tol: float = DESIGN_TOLERANCE) -> HeadDesigns:
 
 
 def burn_in_size(X: Any, bounds: Any, delta: float) -> int:
-    r"""``ceil(16 kappa^2 h 2 log(4 N / delta))`` measurements for HEAD.
+    r"""The number ``ceil(16 kappa^2 h 2 log(4 N / delta))`` of measurements for HEAD.
 
     ``kappa`` is the ratio of the bounds and ``h`` the rank of the quadratic features.
     The standard deviation of an arm's estimate is at most ``2 s2_max sqrt(h / Gamma)``;

@@ -29,12 +29,11 @@ from torch.quasirandom import SobolEngine
 from botorch_lse._device import at_home
 
 DRAWS, MORE_DRAWS = 512, 2048
-"""Points by which probabilities of two, and of more, correlated outputs are computed.
-"""
+"""The numbers of points for probabilities of two, and of more, correlated outputs."""
 NEARLY = 1e-9
-"""By how much correlations are shrunk there, so that they have a Cholesky factor."""
+"""The share by which correlations shrink so that they have a Cholesky factor."""
 AT_ONCE = 256
-"""Rows that are drawn for at once."""
+"""The number of rows that are drawn for at once."""
 UNKNOWN = -1
 """The class of a point whose class is not known."""
 
@@ -99,7 +98,7 @@ class Cells:
         return replace(self, levels=levels, classes=self.classes[points])
 
     def _along(self, values: Tensor, output: int, ahead: int = 1) -> Tensor:
-        r"""``N x (L_j + 1)`` values of an output's cells, shaped like ``classes``.
+        r"""The values of an output's cells, shaped like ``classes``.
 
         Args:
             values: For each cell of the output.
@@ -111,7 +110,7 @@ class Cells:
         return values.view(shape)
 
     def in_last(self, values: Sequence[Tensor]) -> Tensor:
-        r"""``N x ...`` bools: whether points are of the last class.
+        r"""Whether points are of the last class (``N x ...`` bools).
 
         Args:
             values: For each output ``N x ...`` values; of one without levels anything.
@@ -137,7 +136,7 @@ class Cells:
     # --- what intervals say -----------------------------------------------------------
 
     def allowed(self, above: Sequence[Tensor], below: Sequence[Tensor]) -> Tensor:
-        r"""``N x (L_1 + 1) x ...`` bools: the cells in which a point may be.
+        r"""The cells in which a point may be (``N x (L_1 + 1) x ...`` bools).
 
         Args:
             above: For each output ``N x L_j`` bools: surely above the level.
@@ -152,7 +151,7 @@ class Cells:
         return found
 
     def agreed(self, allowed: Tensor) -> Tensor:
-        r"""``N`` classes, ``UNKNOWN`` where the cells that are allowed disagree."""
+        r"""The class of each point, ``UNKNOWN`` where allowed cells disagree."""
         classes, allowed = self.classes.flatten(1), allowed.flatten(1)
         n = max(len(classes), len(allowed))
         lowest, highest = torch.full((n,), self.n_classes), torch.full((n,), UNKNOWN)
@@ -163,7 +162,7 @@ class Cells:
         return torch.where(lowest == highest, lowest, UNKNOWN)
 
     def matters(self, allowed: Tensor) -> tuple[Tensor, ...]:
-        r"""``N x L_j`` bools for each output: whether the class depends on the level.
+        r"""Whether the class depends on each level of each output (``N x L_j`` bools).
 
         It does if there are cells on both sides of it, allowed and alike in all else,
         which have other classes.
@@ -183,12 +182,12 @@ class Cells:
 
     @cached_property
     def _indicators(self) -> Tensor:
-        r"""The ``R x K x (L_1 + 1) x ...`` table: 1 in the cells of each class."""
+        r"""The table that is 1 in each class's cells (``R x K x (L_1 + 1) x ...``)."""
         of_class = torch.arange(self.n_classes).view(-1, *[1] * len(self.levels))
         return (self.classes.unsqueeze(1) == of_class).double()
 
     def shares(self, mean: Sequence[Tensor], sigma: Sequence[Tensor]) -> list[Tensor]:
-        r"""``N x (L_j + 1)`` probabilities of each output's intervals.
+        r"""The probabilities of each output's intervals (``N x (L_j + 1)``).
 
         Args:
             mean: For each output ``N`` means.
@@ -203,7 +202,7 @@ class Cells:
         sigma: Sequence[Tensor],
         correlation: Tensor | None = None,
     ) -> Tensor:
-        r"""``N x K`` probabilities of the classes.
+        r"""The probabilities of the classes (``N x K``).
 
         Exact where outputs are independent. Where they are correlated, all outputs but
         one are drawn, quasi-random and the same for each row, and the last one is
@@ -303,7 +302,7 @@ class Cells:
         return found
 
     def factors(self) -> list[Tensor] | None:
-        r"""``R x (L_j + 1)`` shares, for each output, of a class that is a product.
+        r"""The shares of each output in a class that is a product (``R x (L_j + 1)``).
 
         1 in the cells of a set of each output, where one of two classes has all cells
         of the product of the sets; ``None`` where neither is one, or there is no level.
@@ -366,7 +365,7 @@ class Cells:
 
 
 def _shares_of(levels: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
-    r"""``N x (L + 1)`` probabilities of the intervals between levels of one output.
+    r"""The probabilities of intervals between an output's levels (``N x (L + 1)``).
 
     Args:
         levels: ``R x L``.
@@ -386,7 +385,7 @@ def _shares_of(levels: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
 
 
 def _points_between(n: int, d: int) -> Tensor:
-    r"""The ``n x d`` evenly spread numbers between 0 and 1, always the same ones."""
+    r"""The evenly spread numbers between 0 and 1, always the same ones (``n x d``)."""
     if d == 1:
         middle = (torch.arange(n, dtype=torch.float64) + 0.5) / n
         return middle.unsqueeze(-1)

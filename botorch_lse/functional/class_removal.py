@@ -1,4 +1,4 @@
-r"""The expected decrease, by observations, of the doubt about a point's class.
+r"""The expected decrease of the doubt about a point's class by observations.
 
 The doubt about a class with probabilities ``p_1, ..., p_K`` is ``(1 - sum_k p_k^2) /
 2``, half the probability that two independent draws from the posterior have other
@@ -59,10 +59,10 @@ from botorch_lse.functional.lookahead import (
 from botorch_lse.functional.scores import TINY
 
 DEGREE = 20
-"""Of the polynomials in the angle; covariances are then exact to 1e-6, to 2e-5 where
-nearly everything is learnt about two levels that nearly coincide."""
+"""The degree of the polynomials in the angle.
+Covariances are exact to 1e-6; to 2e-5 if levels nearly coincide and all is learnt."""
 NODES = 24
-"""Of the Gauss-Legendre rule behind their coefficients."""
+"""The number of nodes of the Gauss-Legendre rule behind their coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class CovarianceRemoval(Removal):
     powers: tuple[Tensor, ...]
 
     def of(self, gain: Tensor) -> Tensor:
-        r"""``... x T`` covariances, 0 where nothing is learnt."""
+        r"""The covariances (``... x T``), 0 where nothing is learnt."""
         angle = (gain / self.variance).clamp(0.0, 1.0).asin()
         value = polynomial(self.powers, angle * (4 / math.pi) - 1)
         return value.mul_(angle)
@@ -137,7 +137,7 @@ class ClassRemoval:
     terms: tuple[tuple[Tensor, tuple[int, ...]], ...]
 
     def of(self, gains: Sequence[Tensor]) -> Tensor:
-        r"""``C x T`` removals.
+        r"""The removals at targets by candidates (``C x T``).
 
         Args:
             gains: For each output ``C x T`` reductions of its variance at the targets.
@@ -215,7 +215,7 @@ def _product_removal(
     mean: Sequence[Tensor],
     variance: Sequence[Tensor],
 ) -> ProductRemoval:
-    r"""``class_removal`` of a product of sets; for ``sides`` see ``Cells.factors``."""
+    r"""The ``class_removal`` of a product of sets; for ``sides`` see ``Cells``."""
     shares = cells.shares(mean, [v.sqrt() for v in variance])
     factors = []
     for j, (side, share) in enumerate(zip(sides, shares, strict=True)):
@@ -243,7 +243,7 @@ def _of_levels(
 
 
 def _at(slopes: Tensor, levels: Sequence[int]) -> Tensor:
-    r"""``T x K`` derivatives by one level of each output."""
+    r"""The derivatives by one level of each output (``T x K``)."""
     for level in levels:
         slopes = slopes[:, :, level]
     return slopes
@@ -252,7 +252,7 @@ def _at(slopes: Tensor, levels: Sequence[int]) -> Tensor:
 def level_weights(
     cells: Cells, mean: Sequence[Tensor], variance: Sequence[Tensor]
 ) -> list[Tensor]:
-    r"""``T x L_j`` weights for each output: how much the class depends on each level.
+    r"""The weights of levels: how much the class depends on each (``T x L_j``).
 
     That is half the sum of the squared derivatives of the probabilities of the classes
     by the probability to be above the level: 1 where nothing else matters.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 SWEEPS = 5
-"""Passes over all limits."""
+"""The number of passes over all limits."""
 TELLS = 1e-6
 """The least precision of a value, in units of the belief's: less is rounding."""
 

@@ -1,4 +1,4 @@
-r"""The expected decrease, by observations, of a loss at target points.
+r"""The expected decrease of a loss at target points by observations.
 
 Notation: at a target the posterior of ``f`` is normal with mean ``m`` and deviation
 ``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability that the
@@ -55,42 +55,42 @@ from botorch_lse.functional.variance_reduction import excess, single_gain
 Smooth = Literal["product", "entropy"]
 
 DEGREE = 12
-"""Degree of the polynomials in ``z`` and ``y``: removals are exact to 1e-10."""
+"""The degree of the polynomials in ``z`` and ``y``: removals are exact to 1e-10."""
 FARTHEST = 8.0
-"""Standard deviations beyond which the factor besides ``phi(a)`` is taken as constant:
-every loss is below 1e-13 there."""
+"""The deviations beyond which the factor besides ``phi(a)`` is taken as constant.
+Every loss is below 1e-13 there."""
 DEGREE_A = 40
-"""Degree of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
+"""The degree of the polynomials in ``a^2``, up to ``FARTHEST^2``."""
 NODES = 80
-"""Nodes of the Gauss-Hermite rule behind the coefficients; exact to rounding."""
+"""The number of nodes of the Gauss-Hermite rule: coefficients are exact to rounding."""
 LITTLE, FEW_POWERS = 0.2, 7
-"""Removals by ``rho`` up to ``LITTLE`` are polynomials in ``rho`` with ``FEW_POWERS``
-powers, exact to 1e-11."""
+"""The largest ``rho`` of the short series of a removal, and its number of powers.
+It is exact to 1e-11."""
 IN_CACHE = 2**16
-"""Pairs of a candidate and a target taken together: a loss is a dozen operations on
-each, which are several times faster where arrays stay in the processor's cache."""
+"""The number of (candidate, target) pairs that are taken together.
+A loss is a dozen operations on each, which are much faster within a cache."""
 FEW_PAIRS = 2**13
-"""The same where each pair needs a dozen coefficients of its own."""
+"""The number of pairs taken together where each has a dozen coefficients of its own."""
 LEAST = 1e-30
-"""``rho`` and ``1 - rho`` are raised to it: the square roots in a removal have infinite
-slopes at both ends, and gradients must be finite. It moves a removal by 1e-15."""
+"""The least value of ``rho`` and of ``1 - rho``, which moves a removal by 1e-15.
+Its square roots have infinite slopes at both ends, and gradients must be finite."""
 LEAST_ADDED = 1e-12
 """The share of a removal below which an addition to it does not count."""
 ROOT_2PI = math.sqrt(2 * math.pi)
 CLOSE, TERMS = 0.7, 28
-"""Up to the correlation ``CLOSE`` with a target a change of volume is a series of
-``TERMS`` terms: the rest times the density of the value is below 1e-5 of a target."""
+"""The largest correlation for which a volume change is a series, and its terms.
+The rest times the density of the value is below 1e-5 of a target."""
 FEW = 2**9
-"""Closer pairs whose changes are computed together: they fit into a cache."""
+"""The number of closer pairs whose changes are computed together: they fit a cache."""
 STEP, END = 0.1, 6.0
-"""Step and end of an observation's values at which changes of volume are computed, in
-standard deviations; further values have a probability of 2e-9."""
+"""The step and end of an observation's values at which volume changes are computed.
+In standard deviations; further values have a probability of 2e-9."""
 SOBOL = 1024
-"""Values of several observations at which changes of volume are computed."""
+"""The number of values of several observations at which changes are computed."""
 STEEPEST = (STEP / 4) ** 2
-"""The share of what is learnt about a target that stays unknown at least. A target that
-would be known exactly jumps between two of the values; this makes a steep slope of it,
-wide enough for the grid to notice and narrow enough to shift nothing."""
+"""The least share of what is learnt about a target that stays unknown.
+A target that would be known exactly jumps between two of the values; this makes a steep
+slope of it, wide enough for the grid to notice and narrow enough to shift nothing."""
 
 
 class Effect(ABC):
@@ -103,7 +103,7 @@ class Effect(ABC):
 
     @abstractmethod
     def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""``C x T`` numbers on which the effect depends, perhaps in place.
+        r"""The numbers on which the effect depends (``C x T``), perhaps in place.
 
         Args:
             covariance: ``C x T`` posterior covariances of candidates and targets.
@@ -112,7 +112,7 @@ class Effect(ABC):
 
     @abstractmethod
     def parts(self, pairs: Tensor) -> Tensor:
-        r"""``C x k`` sums over the targets, to which those of other targets are added.
+        r"""The sums over targets (``C x k``), to which those of others are added.
 
         Args:
             pairs: ``C x T``, from ``of_covariance``. Without gradients.
@@ -120,11 +120,11 @@ class Effect(ABC):
 
     @abstractmethod
     def total(self, parts: Tensor) -> Tensor:
-        r"""``C`` values from ``C x k`` sums over all targets."""
+        r"""The values (``C``) from sums over all targets (``C x k``)."""
 
     @abstractmethod
     def whole(self, variance: Tensor) -> Tensor:
-        r"""``T`` sizes of what learning each target exactly would do there, at least 0.
+        r"""The size of what learning each target exactly would do (``T``), at least 0.
 
         Args:
             variance: ``T``, of the targets, units of ``y`` squared.
@@ -147,7 +147,7 @@ class Removal(Effect):
 
     @abstractmethod
     def of(self, gain: Tensor) -> Tensor:
-        r"""``... x T`` removals.
+        r"""The decreases of the loss at the targets (``... x T``).
 
         Args:
             gain: ``... x T`` reductions of the targets' variances, units of ``y``
@@ -180,7 +180,7 @@ class Removal(Effect):
         return single_gain(covariance, observed_var, out=covariance)
 
     def parts(self, pairs: Tensor) -> Tensor:
-        r"""``C x 1`` summed removals."""
+        r"""The summed removals (``C x 1``)."""
         return self.summed(pairs).unsqueeze(-1)
 
     def total(self, parts: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ class AddedRemoval(Removal):
 
     @cached_property
     def before(self) -> Tensor:
-        r"""``... x T`` removals by the others, rounding of the difference included."""
+        r"""The removals by the others (``... x T``), with a difference's rounding."""
         # Where they leave nothing, what is added must be nothing, not rounding.
         return self.removal.of(self.earlier) * (1 + LEAST_ADDED)
 
@@ -395,12 +395,12 @@ class SmoothRemoval(Removal):
 
     @property
     def coefficients(self) -> tuple[Tensor, ...]:
-        r"""``DEGREE + 1`` tensors ``... x T``: ``Q`` in powers of ``2 z - 1``."""
+        r"""The coefficients of ``Q`` in powers of ``2 z - 1``, each ``... x T``."""
         return self._found[: DEGREE + 1]
 
     @property
     def series(self) -> tuple[Tensor, ...]:
-        r"""``FEW_POWERS`` tensors ``... x T``: the removal up to ``LITTLE``.
+        r"""The coefficients of a removal up to ``LITTLE``, each ``... x T``.
 
         In powers of ``rho`` from the first.
         """
@@ -408,7 +408,7 @@ class SmoothRemoval(Removal):
 
     @cached_property
     def slope(self) -> Tensor:
-        r"""The ``... x T`` slopes ``2 / s^2``, so that ``2 z - 1 = 1 - slope gain``."""
+        r"""The slopes ``2 / s^2`` (``... x T``): ``2 z - 1`` is ``1 - slope gain``."""
         return 2 / self.variance
 
     @cached_property
@@ -450,17 +450,17 @@ class SmoothRemoval(Removal):
 
     @cached_property
     def _of_each(self) -> Tensor:
-        r"""The ``DEGREE + 4 x T`` numbers gathered for single pairs."""
+        r"""The numbers gathered for single pairs (``DEGREE + 4 x T``)."""
         given = (*self.coefficients, self.slope, self.present, self.at_little)
         return torch.stack(given)
 
     @cached_property
     def at_little(self) -> Tensor:
-        r"""``T`` values of the series for pairs above ``LITTLE``."""
+        r"""The values of the series for pairs above ``LITTLE`` (``T``)."""
         return LITTLE * polynomial(self.series, torch.full_like(self.slope, LITTLE))
 
     def of_pairs(self, targets: Tensor, gain: Tensor) -> Tensor:
-        r"""``n`` removals of single pairs, less ``at_little``.
+        r"""The removals of single pairs (``n``), less ``at_little``.
 
         Args:
             targets: ``n`` numbers of targets, with repetitions.
@@ -599,7 +599,7 @@ def pieces(gain: Tensor) -> tuple[Tensor, ...]:
 
 
 def _sum_of_some(removal: SmoothRemoval, gain: Tensor, least: Tensor) -> Tensor:
-    r"""``C`` sums of ``removal.of_pairs`` over the pairs whose reduction is large.
+    r"""The sums of ``removal.of_pairs`` over pairs of large reductions (``C``).
 
     Args:
         removal: Of ``T`` targets.
@@ -631,7 +631,7 @@ def polynomial(coefficients: tuple[Tensor, ...], y: Tensor) -> Tensor:
 
 
 def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
-    r"""``a = d / s``, finite: a target that is known exactly lies far away or on it."""
+    r"""The ratio ``a = d / s``, finite: a known target is far away or on the level."""
     return distance / variance.clamp_min(TINY).sqrt()
 
 
@@ -639,7 +639,7 @@ def ratio_to_level(distance: Tensor, variance: Tensor) -> Tensor:
 
 
 def values_to_come(q: int) -> Tensor:
-    r"""``n x q`` standardised values at which changes of volume are computed.
+    r"""The standardised values at which volume changes are computed (``n x q``).
 
     One observation takes values on an even grid; several take ``SOBOL`` points of a
     scrambled Sobol sequence, always the same ones, so that the criterion is a smooth
@@ -654,7 +654,7 @@ def values_to_come(q: int) -> Tensor:
 def volume_changes(
     distance: Tensor, variance: Tensor, moves: Tensor, values: Tensor
 ) -> Tensor:
-    r"""The change, by given observations, of the expected number of targets above.
+    r"""The change that given observations make in the expected number of targets above.
 
     ``sum_t [Phi((d + z' w) / sqrt(s^2 - w' w)) - Phi(d / s)]`` for each vector ``z`` of
     standardised values, where ``w`` is by how much each of them moves the mean of the
@@ -689,7 +689,7 @@ def volume_changes(
 
 
 def _normal_sums(start: Tensor, values: Tensor, slopes: Tensor) -> Tensor:
-    r"""``b x n`` sums over ``T`` of ``erf(start + z' slopes) / 2``.
+    r"""The sums over ``T`` of ``erf(start + z' slopes) / 2`` (``b x n``).
 
     Args:
         start: ``b x 1 x T``.
@@ -817,7 +817,7 @@ class VolumeSeries(Effect):
         return covariance.div_(observed_var.sqrt().unsqueeze(-1))
 
     def parts(self, pairs: Tensor) -> Tensor:
-        r"""``C x n`` changes at the values to come."""
+        r"""The changes at the values to come (``C x n``)."""
         return torch.cat([self.of(part) for part in pieces(pairs)])
 
     def total(self, parts: Tensor) -> Tensor:
@@ -832,7 +832,7 @@ class VolumeSeries(Effect):
         return found if self.weight is None else found * self.weight
 
     def of(self, moves: Tensor) -> Tensor:
-        r"""``C x n`` changes of the number of targets above at ``values_to_come(1)``.
+        r"""The changes of the number above at ``values_to_come(1)`` (``C x n``).
 
         Args:
             moves: ``C x T``: by how much a standard deviation of the value at each
@@ -866,7 +866,7 @@ class VolumeSeries(Effect):
 def volume_series(
     distance: Tensor, variance: Tensor, is_square: bool = False
 ) -> VolumeSeries:
-    r"""The ``VolumeSeries`` of these arguments.
+    r"""The ``VolumeSeries`` of targets at some distances from the level.
 
     Args:
         distance: ``T`` means minus the level, units of ``y``.
@@ -885,7 +885,7 @@ def volume_series(
 
 @cache
 def terms_to_come(n: int) -> Tensor:
-    r"""The terms ``He_k(z) / sqrt(k!)``, ``1 <= k <= n``, of values: ``n x values``."""
+    r"""The terms ``He_k(z) / sqrt(k!)``, ``k`` from 1 to ``n`` (``n x values``)."""
     with torch.device("cpu"):  # made once for all devices
         return torch.stack(hermite(values_to_come(1)[:, 0], n + 1)[1:])
 

@@ -21,14 +21,14 @@ else:
     normal = LazyModule("botorch.utils.probability.utils")
 
 TIE = 1e-9
-"""Scores that differ by less than this share of the prior's standard deviation are
-equal, and the lowest row is taken: rounding differs between processors, and the same
-run must ask for the same rows on each of them."""
+"""The share of the prior's standard deviation below which scores are equal.
+The lowest row is then taken: rounding differs between processors, and the same run must
+ask for the same rows on each of them."""
 TINY = 1e-300
-"""A standard deviation, or variance, of nothing, by which one can divide."""
+"""A tiny standard deviation or variance in place of 0, by which one can divide."""
 CERTAIN = 1e8
-"""No row counts as more deviations from the level than this. Beyond, the deviation is
-what rounding left of a variance of 0, and the ratio and its gradient would overflow."""
+"""The largest number of deviations from the level that a row counts as.
+More are what rounding left of a variance of 0: ratio and gradient would overflow."""
 FEASIBILITY_ALPHA = 2.0
 """The half-width of the band around the level in Bichon et al. (2008)."""
 RANJAN_ALPHA = 1.96
@@ -59,7 +59,7 @@ def ambiguity(lower: Tensor, upper: Tensor, threshold: float | Tensor) -> Tensor
 
 
 def deviations(mean: Tensor, sigma: Tensor, threshold: float | Tensor) -> Tensor:
-    r"""``t = |mean - threshold| / sigma``, from 0 to ``CERTAIN``; 0 on the level.
+    r"""Deviations ``|mean - threshold| / sigma``, up to ``CERTAIN``; 0 on the level.
 
     The gradient is finite, also where ``sigma`` is 0.
     """

@@ -23,7 +23,7 @@ class Comparison:
     Args:
         output: The number of the output.
         level: The level, or ``N`` levels, units of the output.
-        matters: ``N`` bools: whether the side of a row still hangs on this comparison;
+        matters: ``N`` bools: whether the side of a row still depends on the comparison;
             ``None``: as far as the row is open at all.
     """
 
@@ -120,7 +120,7 @@ class ValueRegion:
     def ambiguity(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], unit: Sequence[float]
     ) -> Tensor:
-        r"""``N`` distances by which intervals reach over a change of the class.
+        r"""The distances by which intervals reach over a change of the class (``N``).
 
         Positive exactly where they allow another class, whatever the accuracies: of one
         level how far the interval reaches over it on its shorter side. Continuous in
@@ -148,7 +148,7 @@ class ValueRegion:
     def allowed(
         self, lower: Sequence[Tensor], upper: Sequence[Tensor], *, strictly: bool = True
     ) -> Tensor:
-        r"""``N x ...`` bools: the cells that intervals allow, up to the accuracies.
+        r"""The cells that intervals allow, up to the accuracies (``N x ...`` bools).
 
         Args:
             lower: For each output ``N`` lower ends.
@@ -176,7 +176,7 @@ class ValueRegion:
         ties: Sequence[bool] | None = None,
         accuracies: Sequence[float] | None = None,
     ) -> Tensor:
-        r"""``N`` classes that all points of intervals have, else ``UNKNOWN``.
+        r"""The classes that all points of intervals have, else ``UNKNOWN`` (``N``).
 
         Args:
             lower: For each output ``N`` lower ends.
@@ -211,7 +211,7 @@ class ValueRegion:
         return above.to(torch.int8) - below.to(torch.int8)
 
     def sides_between(self, lower: Sequence[Tensor], upper: Sequence[Tensor]) -> Tensor:
-        r"""``N`` codes of sides that all points of intervals have, without accuracies.
+        r"""The sides that all points of intervals have, without accuracies (``N``).
 
         Args:
             lower: For each output ``N`` lower ends.
@@ -241,7 +241,7 @@ class ValueRegion:
         return tuple(found)
 
     def ruled_out(self, output: int, lower: Tensor, upper: Tensor) -> Tensor:
-        r"""``N`` bools: whether an interval of an output excludes one of its levels.
+        r"""Whether an output's interval excludes one of its levels (``N`` bools).
 
         Args:
             output: The number of the output.
@@ -258,7 +258,7 @@ class ValueRegion:
         upper: Sequence[Tensor],
         unsure: Sequence[Tensor],
     ) -> Tensor:
-        r"""``N`` bools: rows that would be open if some intervals said nothing.
+        r"""The rows that would be open if some intervals said nothing (``N`` bools).
 
         Args:
             lower: For each output ``N`` lower ends.
@@ -287,7 +287,7 @@ class ValueRegion:
         return levels.gather(0, nearest).flatten().tolist()
 
     def distances(self, mean: Tensor) -> Tensor:
-        r"""``N`` signed distances of one output's values from a change of the class.
+        r"""The signed distances of an output's values from a change of class (``N``).
 
         With one level the values less the level; with several the margins, positive
         inside.

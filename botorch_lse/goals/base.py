@@ -26,16 +26,16 @@ from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.gaps import squared_gaps
 
 Differences = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""From ``R`` items to the ``R x L`` standard deviations and half widths of their
-differences from ``L`` rivals."""
+"""A function of ``R`` items: the spread of their differences from ``L`` rivals.
+It returns ``R x L`` standard deviations and half widths."""
 
 
 class ItemBelief(Protocol):
-    r"""What a model believes of the items, beside their intervals."""
+    r"""The belief that a model has of the items, beside their intervals."""
 
     @property
     def memory_budget(self) -> int:
-        r"""Bytes for arrays over items and their pairs."""
+        r"""The bytes for arrays over items and their pairs."""
 
     @property
     def scale(self) -> Sequence[float]:
@@ -43,7 +43,7 @@ class ItemBelief(Protocol):
 
     @property
     def correlation(self) -> Tensor | None:
-        r"""``T x m x m`` correlations of the outputs; ``None``: independent."""
+        r"""The correlations of the outputs (``T x m x m``); ``None``: independent."""
 
     def variance(self, output: int, items: Tensor) -> Tensor:
         r"""The variances of some items, units of the output squared."""
@@ -60,7 +60,7 @@ class ItemBelief(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    r"""What a goal may read of the items: their intervals, and what these are from.
+    r"""The items as a goal may read them: intervals, and what they come from.
 
     Args:
         all_regions: Their confidence regions, for each output.
@@ -81,17 +81,17 @@ class Intervals:
 
     @property
     def mean(self) -> list[Tensor]:
-        r"""For each output the ``T`` means of the items."""
+        r"""The means of the items, for each output (``T``)."""
         return [own.mean for own in self.all_regions]
 
     @property
     def lower(self) -> list[Tensor]:
-        r"""For each output the ``T`` lower ends of the items."""
+        r"""The lower ends of the items' intervals, for each output (``T``)."""
         return [own.lower for own in self.all_regions]
 
     @property
     def upper(self) -> list[Tensor]:
-        r"""For each output the ``T`` upper ends of the items."""
+        r"""The upper ends of the items' intervals, for each output (``T``)."""
         return [own.upper for own in self.all_regions]
 
 
@@ -131,7 +131,7 @@ class ClassSides(Sides):
 
 @dataclass(frozen=True)
 class GoalFacts:
-    r"""What is known of a goal before any data.
+    r"""The facts that are known of a goal before any data.
 
     Args:
         promise: The claim of the guarantee: a clause after "With probability 0.95".
@@ -160,7 +160,7 @@ class GoalFacts:
 
 
 AS_ESTIMATED = "if the level is the one of the present means"
-"""What the promise of a goal adds whose level is estimated and has no interval."""
+"""The words that the promise of a goal adds whose level is estimated as one number."""
 
 
 def all_are_right(epsilon: float) -> str:
@@ -186,7 +186,7 @@ class Goal(ABC):
     by_pairs: ClassVar[bool] = False
     """Whether items are decided by comparing them with each other."""
     without_pairs: ClassVar[str] = ""
-    """What answers the same without pairs of items, where the goal keeps pairs."""
+    """The hint at a strategy without pairs of items, where the goal keeps pairs."""
 
     @property
     def facts(self) -> GoalFacts:
@@ -263,14 +263,14 @@ class Goal(ABC):
         return sides.reopened(contradicted)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own intervals.
+        r"""Whether each item's side disagrees with its own intervals (``T`` bools).
 
         By default of none, since all are judged anew.
         """
         return torch.zeros_like(sides.candidates)
 
     def _is_against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: sides that the present intervals rule out, up to accuracies."""
+        r"""Whether present intervals rule out sides, up to accuracies (``T`` bools)."""
         region = self._region_of(seen)
         ends = seen.lower, seen.upper
         now = region.cells.agreed(region.allowed(*ends, strictly=False))
@@ -297,7 +297,7 @@ class Goal(ABC):
         return Targets(rows[sides.candidates])
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
-        r"""``T`` signed distances of the means from a change of side.
+        r"""The signed distances of the means from a change of side (``T``).
 
         An item is decided once the half width of its interval is at most this distance
         plus ``facts.tolerance``.

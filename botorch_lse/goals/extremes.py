@@ -27,7 +27,7 @@ from botorch_lse.goals.gaps import squared_gaps
 from botorch_lse.models.gaussian_process import row_blocks
 
 PAIR_ARRAYS = 6
-"""Arrays of all pairs alive at once where the best item is looked for."""
+"""The number of arrays of all pairs that exist at once in the search for the best."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class AnyShareOfMax(Goal):
         accuracy(self.epsilon)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether a side disagrees with the regions of item and level."""
+        r"""Whether sides disagree with the regions of item and level (``T`` bools)."""
         regions = seen.regions
         low = self.omega * regions.lower.max() - self.epsilon
         high = self.omega * regions.upper.max() + self.epsilon
@@ -279,7 +279,7 @@ class AnyMaximiser(Goal):
         accuracy(self.epsilon)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: accepted items that are exceeded, excluded ones that are not.
+        r"""Whether accepted items are exceeded, or excluded ones are not (``T`` bools).
 
         The first are certainly worse than another item by more than ``epsilon``; the
         second certainly better than every item that is not excluded.
@@ -293,7 +293,7 @@ class AnyMaximiser(Goal):
         return accepted | (ruled_out & (regions.lower > others))
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer; no row is told to be decided by the accuracy."""
+        r"""The answer; no row is reported as decided by the accuracy."""
         return replace(super().answer(sides, seen, claim), within=None)
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:

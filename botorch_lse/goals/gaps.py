@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     pass
 
 NEAREST = 0.1
-"""The gap guessed for a row whose estimate lies on the level, in its standard
-deviations: 8 % of the rows are nearer."""
+"""The gap guessed for a row whose estimate lies on the level, in its deviations.
+8 % of the rows are nearer."""
 
 
 def likely_gaps(difference: Tensor, sigma: Tensor | float) -> Tensor:

@@ -14,8 +14,8 @@ from botorch_lse.goals.base import Goal
 from botorch_lse.surrogate.posterior import row_means
 
 CLEAR = 1.0
-"""Standard errors by which a row's mean must clear the level to count as beyond it: a
-value that noise alone carried over is no evidence of the other side."""
+"""The number of standard errors by which a row's mean must clear the level.
+A value that noise alone carried over is no evidence of the other side."""
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from botorch_lse.models.gaussian_process import row_blocks
 from botorch_lse.surrogate.settings import one_each
 
 _COPIES = 8
-"""Arrays of outputs times rows times rivals alive at once."""
+"""The number of arrays (outputs x rows x rivals) that exist at once."""
 _MOST_PER_ROW = 20_000
-"""The share of a block that a row is counted with at most, so that a block has some
-thirty: of few rows the products cost as much as of these."""
+"""The largest number of a block's entries that one row counts as.
+A block then has thirty rows or so: products of fewer rows cost as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class ParetoEstimate:
 
     @property
     def half_width(self) -> Tensor:
-        r"""``N x m`` half widths of the intervals."""
+        r"""The half widths of the intervals (``N x m``)."""
         return (self.upper - self.lower) / 2
 
 
@@ -93,7 +93,7 @@ def checked_directions(maximize: object) -> tuple[bool, ...]:
 
 
 def signs_of(maximize: Sequence[bool]) -> Tensor:
-    r"""``m`` signs, 1 or -1, such that ``signs * y`` is to be maximised."""
+    r"""The signs, 1 or -1, such that ``signs * y`` is to be maximised (``m``)."""
     return torch.tensor([1.0 if up else -1.0 for up in maximize]).double()
 
 
@@ -160,7 +160,7 @@ def pareto_answer(
 
 @dataclass(frozen=True, eq=False)
 class RivalComparison:
-    r"""``B`` rows compared with ``L`` rivals in one output: ``g(row) - g(rival)``.
+    r"""A comparison of rows with rivals in one output: ``g(row) - g(rival)``.
 
     Args:
         lower: ``B x L`` lower ends of the intervals, for the reader to change.
@@ -176,7 +176,7 @@ class RivalComparison:
 
 
 Compare = Callable[[Tensor, Tensor], Iterable[RivalComparison]]
-"""From rows and rivals to their comparison in each output."""
+"""A function from rows and rivals to their comparison in each output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,7 +380,7 @@ class ParetoSet(Goal):
         return all_are_right(0.0)
 
     def region(self, mean: Sequence[Tensor]) -> None:
-        r"""``None``: rows are compared with each other, not with levels."""
+        r"""The region of values: ``None``, as rows are compared with each other."""
         return
 
     def bytes_for(self, n_items: int) -> int:
@@ -389,7 +389,7 @@ class ParetoSet(Goal):
 
     @property
     def signs(self) -> Tensor:
-        r"""``m`` signs, 1 or -1, such that ``signs * y`` is to be maximised."""
+        r"""The signs, 1 or -1, such that ``signs * y`` is to be maximised (``m``)."""
         return signs_of(self.maximize)
 
     @property
@@ -423,7 +423,7 @@ class ParetoSet(Goal):
         r"""The sides after rows are compared with each other."""
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""No item: sides hang on all intervals, and are made again from them."""
+        r"""The items whose sides disagree: none, as sides are made anew each time."""
         return torch.zeros_like(sides.candidates)
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:

@@ -30,7 +30,7 @@ from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import ClassSides, Goal, GoalFacts, Intervals
 
 MOST_CELLS = 1024
-"""Cells of a region at most: nine outputs with a level each, or five with three."""
+"""The largest number of cells: nine outputs with a level each, or five with three."""
 
 
 class Region(Goal):
@@ -46,7 +46,7 @@ class Region(Goal):
     """
 
     n_classes: ClassVar[int] = 2
-    """How many answers there are; the last one is "above"."""
+    """The number of answers; the last one is "above"."""
 
     @property
     @abstractmethod
@@ -55,7 +55,7 @@ class Region(Goal):
 
     @abstractmethod
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""The answers that comparisons imply.
+        r"""The class of each row that the results of comparisons imply.
 
         Args:
             is_above: For each comparison bools, whether the output is above the level.
@@ -260,7 +260,7 @@ class Region(Goal):
         return self._judged(sides, seen)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""``T`` bools: whether an item's side disagrees with its own intervals."""
+        r"""Whether each item's side disagrees with its own intervals (``T`` bools)."""
         return self._is_against(sides, seen)
 
     # --- the answer -------------------------------------------------------------------
@@ -319,7 +319,7 @@ class Region(Goal):
 
 
 Level = float | Sequence[float] | Tensor
-"""What may be given as a level: a number, or one for each row of the pool."""
+"""A level as users give it: a number, or one for each row of the pool."""
 
 
 def _checked_output(value: Any) -> int | str:
@@ -385,7 +385,7 @@ class Above(Region):
 
     @property
     def leaves(self) -> tuple[Above, ...]:
-        r"""The comparison itself."""
+        r"""The comparison that this region consists of."""
         return (self,)
 
     @property
@@ -394,11 +394,11 @@ class Above(Region):
         return "above"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The output and its level."""
+        r"""The output and its level, in words."""
         return f"{name_of(self)} above {_level_in_words(self.threshold)}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether the value is above."""
+        r"""Whether the value is above the level."""
         return is_above[self]
 
     @cached_property
@@ -455,12 +455,12 @@ class Below(Region):
         return "below"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The output and its level."""
+        r"""The output and its level, in words."""
         level = _level_in_words(self.threshold)
         return f"{name_of(self.leaves[0])} at most {level}"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
-        r"""Whether the value is not above."""
+        r"""Whether the value is at most the level."""
         return ~is_above[self.leaves[0]]
 
 
@@ -510,7 +510,7 @@ class Between(Region):
         return "between the levels"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The output and both levels."""
+        r"""The output and both levels, in words."""
         low, high = map(_level_in_words, (self.low, self.high))
         return f"{name_of(self.leaves[0])} between {low} and {high}"
 
@@ -542,7 +542,7 @@ class And(Region):
         return tuple(leaf for part in self.parts for leaf in part.leaves)
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The parts, in brackets where they are made of parts themselves."""
+        r"""The parts in words, in brackets where they are made of parts themselves."""
         return " and ".join(_part_in_words(part, name_of) for part in self.parts)
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
@@ -571,7 +571,7 @@ class Or(Region):
         return tuple(leaf for part in self.parts for leaf in part.leaves)
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The parts, in brackets where they are made of parts themselves."""
+        r"""The parts in words, in brackets where they are made of parts themselves."""
         return " or ".join(_part_in_words(part, name_of) for part in self.parts)
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
@@ -606,7 +606,7 @@ class Not(Region):
         return opposite.get(self.part.meaning, f"not {self.part.meaning}")
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The region, negated."""
+        r"""The region in words, negated."""
         return f"not ({self.part.in_words(name_of)})"
 
     def class_of(self, is_above: Mapping[Above, Tensor]) -> Tensor:
@@ -660,7 +660,7 @@ class Levels(Region):
         return "above all levels"
 
     def in_words(self, name_of: Callable[[Above], str]) -> str:
-        r"""The output and all levels."""
+        r"""The output and all levels, in words."""
         levels = ", ".join(map(_level_in_words, self.levels))
         return f"{name_of(self.leaves[0])} in classes parted at {levels}"
 

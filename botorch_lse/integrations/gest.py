@@ -130,7 +130,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 the others; default one, or none once all is decided.
 
         Raises:
-            ValueError: If so many cannot be suggested.
+            ValueError: If fewer points than that are left.
         """
         out = list(self._out.values())
         room = self.strategy.room(self.state, out)
@@ -245,7 +245,7 @@ def region_of(vocs: kinds.VOCS) -> Region:
     r"""The region in which all constraints of a VOCS hold.
 
     Raises:
-        ValueError: If there is none, or one is of an unknown kind.
+        ValueError: If there is no constraint, or one is of an unknown kind.
     """
     parts: list[Region] = []
     for name, constraint in vocs.constraints.items():

@@ -61,7 +61,7 @@ class LevelSetSampler(BaseSampler):
         seed: Of the strategy.
 
     Raises:
-        ValueError: If ``strategy`` is none.
+        ValueError: If ``strategy`` is not a strategy.
     """
 
     def __init__(self, strategy: Strategy, seed: int = 0) -> None:

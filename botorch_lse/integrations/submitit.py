@@ -17,7 +17,7 @@ __all__ = ["SubmititExecutor"]
 
 
 _PATIENCE = 600.0
-"""Seconds for which a job cannot be looked at before its call ends with the error."""
+"""The seconds for which a job may be out of sight before its call fails."""
 
 
 class SubmititExecutor(Executor):
@@ -45,7 +45,7 @@ class SubmititExecutor(Executor):
         poll: Seconds between two looks at the jobs.
 
     Raises:
-        ValueError: If ``executor`` is none, or ``poll`` not positive.
+        ValueError: If ``executor`` is not of submitit, or ``poll`` not positive.
     """
 
     def __init__(self, executor: submitit.Executor, poll: float = 1.0) -> None:

@@ -53,7 +53,7 @@ REMEDY = (
 
 
 AFFINE = (Standardize, StratifiedStandardize)
-"""Outcome transforms after which outputs are Gaussian in their own units."""
+"""The outcome transforms after which outputs are Gaussian in their own units."""
 
 
 # --- the process ----------------------------------------------------------------------
@@ -82,7 +82,7 @@ class OutputKernel(Kernel):
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
     ) -> Tensor:
-        r"""Covariances of ``N x d'`` with ``M x d'``, or the diagonal alone."""
+        r"""Covariances of ``N x d'`` points with ``M x d'``, or the diagonal alone."""
         one, other = self.scale_at(x1), self.scale_at(x2)
         if diag:
             return self.base(x1, x2, diag=True) * one * other
@@ -112,7 +112,7 @@ class OutputMean(Module):
         self.register_buffer("shift", shift)
 
     def forward(self, x: Tensor) -> Tensor:
-        r"""``N`` means at ``N x d'`` points."""
+        r"""The means at ``N x d'`` points (``N``)."""
         at = x[..., self.column].round().long()
         if isinstance(self.base, MultitaskMean):
             point = torch.cat((x[..., : self.column], x[..., self.column + 1 :]), -1)
@@ -139,7 +139,7 @@ class WithOutput:
     transform: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, X: Tensor) -> Tensor:
-        r"""The ``... x (d + 1)`` inputs at ``... x d`` points."""
+        r"""The kernel's inputs ``... x (d + 1)`` at points ``... x d``."""
         c, task = self.column, torch.full_like(X[..., :1], self.task)
         full = torch.cat((X[..., :c], task, X[..., c:]), dim=-1)
         if self.transform is not None:
@@ -251,7 +251,7 @@ def _refuse_others(model: Any) -> None:
 
 
 def _units_of(model: MultiTaskGP, M: int) -> tuple[Tensor, Tensor]:
-    r"""``M`` factors and shifts from a model's units to those of the outputs."""
+    r"""The factors and shifts from a model's units to those of outputs (``M`` each)."""
     transform, X = getattr(model, "outcome_transform", None), _inputs_of(model)
     if transform is None:
         return torch.ones(M).to(X), torch.zeros(M).to(X)
@@ -433,7 +433,7 @@ def _news(
     y: Sequence[Tensor],
     noise_var: Sequence[Tensor],
 ) -> News:
-    r"""Values of outputs, seen from those before."""
+    r"""The news in further values of outputs, seen from the values before them."""
     given, prior = torch.cat(list(noise_var)), posteriors[0].prior
     noise = torch.maximum(given, points.least)
     L = points.factor(prior, noise)
@@ -505,14 +505,14 @@ def expected(
 
 
 def own_data(posterior: PoolPosterior) -> Tensor:
-    r"""``n`` bools: the observations of correlated outputs that are of this output."""
+    r"""Whether observations of correlated outputs are of this output (``n`` bools)."""
     assert posterior.data is not None  # it is one of several
     column = posterior.prior.covar_module.column
     return posterior.data[:, column] == posterior.F[0, column]
 
 
 def covariance_at(posteriors: Posteriors, rows: Tensor) -> Tensor:
-    r"""``T x M x M`` posterior covariances of the outputs, row by row."""
+    r"""The posterior covariances of the outputs, row by row (``T x M x M``)."""
     with torch.no_grad():
         M, found = len(posteriors), posteriors[0].mean.new_empty(0)
         found = found.new_empty(len(rows), M, M)
@@ -530,7 +530,7 @@ def covariance_at(posteriors: Posteriors, rows: Tensor) -> Tensor:
 
 
 def correlation_at(posteriors: Posteriors, rows: Tensor) -> Tensor | None:
-    r"""``T x M x M`` posterior correlations of the outputs; ``None``: independent."""
+    r"""The posterior correlations of outputs (``T x M x M``); ``None``: independent."""
     if not posteriors[0].is_correlated:
         return None
     covariance = covariance_at(posteriors, rows)
@@ -612,7 +612,7 @@ def gains_of_one(
 def covariance_between(
     one: PoolPosterior, rows: Tensor, other: PoolPosterior, columns: Tensor
 ) -> Tensor:
-    r"""The ``r x c`` posterior covariances of an output at rows with another one."""
+    r"""The posterior covariances of an output at rows with another one (``r x c``)."""
     with torch.no_grad():
         prior = one.prior.covariance(one.F[rows], other.F[columns])
         return prior - one.path_at(rows) @ other.path_at(columns).mT

@@ -27,29 +27,29 @@ from torch import Tensor
 from botorch_lse.models.memory import remembered
 
 LEAST_NOISE = 1e-4
-"""BoTorch's bound of a noise variance, relative to the variance of the values."""
+"""The least noise variance that BoTorch fits, relative to the values' variance."""
 TELLING = 4
-"""Replicates that suffice to estimate the noise: the upper limit of its standard
-deviation is then known to a factor of 2.4. A run makes as many."""
+"""The number of replicates that suffice to estimate the noise: a run makes as many.
+The upper limit of its standard deviation is then known to a factor of 2.4."""
 ALIKE = 1.92
-"""Nats by which log likelihoods may differ while the data do not tell explanations
-apart: half of the quantile of 95 % of chi-square with one degree of freedom."""
+"""The difference of log likelihoods below which explanations are equally likely.
+Half of the quantile of 95 % of chi-square with one degree of freedom, in nats."""
 APART = 4.0
-"""Noise variances that differ by this factor make different explanations."""
+"""The factor by which noise variances differ in different explanations."""
 MUCH, LITTLE = 0.5, 0.01
-"""Noise variances, relative to the variance of the values, of the opposite explanation:
-where the likeliest fit has little noise much, and the reverse."""
+"""The noise variances of the opposite explanation, relative to the values' variance.
+``MUCH`` is tried where the likeliest fit has little noise, and the reverse."""
 LEAST_LIKELIER = 1e-6
-"""By how much another start must be likelier, for each datum, to be no rounding."""
+"""The gain in log likelihood, for each datum, from which it is more than rounding."""
 MOST_NOISE, N_NOISES = 2.0, 44
-"""The largest noise variance that is looked at, and how many are, to a factor of 1.25
-or so."""
+"""The largest noise variance that is looked at, and the number of those looked at.
+They lie a factor of 1.25 or so apart."""
 
 FLAT = 0.01
-"""A fitted kernel with less than this share of the variance that values leave to the
-function, at most, takes it for a constant."""
+"""The share of variance below which a fitted kernel takes the function for a constant.
+Of the variance that the values leave to the function, at most."""
 FLAT_DELTA = 0.05
-"""One minus the confidence of the upper limit of that variance."""
+"""One minus the confidence of the upper limit of what is left to the function."""
 
 AnyGP = TypeVar("AnyGP", SingleTaskGP, MultiTaskGP)
 
@@ -77,7 +77,7 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
 
 
 def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
-    r"""The fit, loaded for one that is not remembered: it brings SciPy."""
+    r"""Fit a model that is not remembered, by SciPy, which is loaded only for this."""
     from botorch_lse.models import marginal
 
     marginal.fit_likelihood(mll)

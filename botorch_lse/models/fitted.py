@@ -52,18 +52,18 @@ from botorch_lse.models.gaussian_process import GPPrior
 NOISE_DELTA = 0.05
 """One minus the confidence of the bound of the noise from replicates."""
 FAST = 0.1
-"""Lengthscale, as a share of the diagonal of the inputs' box, from which a second fit
-starts where the noise is learnt and no row was measured twice. From BoTorch's own start
-a fit may end where all is noise, at a likelihood that is smaller by ten nats."""
+"""The lengthscale from which a second fit starts, as a share of the box's diagonal.
+It is made where the noise is learnt and no row was measured twice. From BoTorch's own
+start a fit may end where all is noise, at a likelihood smaller by ten nats."""
 LEAST_LENGTHSCALE, LEAST_SCALE = 1e-2, 1e-4
-"""Bounds of a word's lengthscale, at which levels have nothing in common, and of the
-scale of a kernel's term."""
+"""The bounds of a word's lengthscale and of the scale of a kernel's term.
+At the least lengthscale levels have nothing in common."""
 STEP_TOLERANCE = 1e-6
-"""Differences count as none below this share of the range of values: decimals differ in
-the last digit from what they stand for, and single precision in the seventh."""
+"""The share of the range of values below which differences count as none.
+Decimals differ from what they mean in the last digit, single precision in the 7th."""
 CONSTANT_STD = 1e-300
-"""Values with a smaller standard deviation count as constant. BoTorch's own limit is
-much larger and would treat values in tiny units as constant."""
+"""The standard deviation below which values count as constant.
+BoTorch's own limit is much larger and would treat values in tiny units as constant."""
 
 ModelFactory = Callable[[Tensor, Tensor, Tensor | None], Model]
 ModelArgument: TypeAlias = ModelFactory | Model | Kernel | GPPrior | None
@@ -486,7 +486,7 @@ def fixed_prior(model: ModelArgument) -> GPPrior | None:
             ``GPPrior``, a factory, or ``None``.
 
     Raises:
-        UnsupportedError: If it is none of these, or not exact (``GPPrior.from_model``).
+        UnsupportedError: If it is anything else, or not exact (``GPPrior.from_model``).
     """
     if isinstance(model, GPPrior):
         return model
@@ -547,7 +547,7 @@ class QuadraticNoise:
             )
 
     def __call__(self, X: Tensor) -> Tensor:
-        r"""Noise variances at ``X``: ``... x d`` to ``...``, float64.
+        r"""The noise variances at points ``X`` (``... x d`` to ``...``, float64).
 
         Raises:
             BotorchTensorDimensionError: If there are not ``m`` features.
@@ -571,11 +571,11 @@ class QuadraticNoise:
 
 
 def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
-    r"""The features of points that are rows of a pool: ``... x d`` to ``... x m``.
+    r"""The features of points that are rows of a pool (``... x d`` to ``... x m``).
 
     Raises:
         BotorchTensorDimensionError: If they have other columns.
-        ValueError: If a point is none of them.
+        ValueError: If a point is not a row of the pool.
     """
     wanted = f"with the {pool.d} columns of the pool that has the features"
     check_shape(X.shape[-1] == pool.d, X, "X", wanted)
@@ -595,7 +595,7 @@ def features_of_rows(pool: Pool, X: Tensor) -> Tensor:
 
 
 def noise_at(noise: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
-    r"""The checked noise variances at ``... x d`` points: ``...``.
+    r"""The checked noise variances at points (``... x d`` to ``...``).
 
     Raises:
         BotorchTensorDimensionError: If there is not one variance per point.
@@ -653,7 +653,7 @@ class HeteroscedasticGP(SingleTaskGP):
         self._noise = noise
 
     def predict_noise(self, X: Tensor) -> Tensor:
-        r"""Noise variances of observations at ``... x d`` points: ``...``."""
+        r"""The noise variances of observations at points (``... x d`` to ``...``)."""
         return noise_at(self._noise, X)
 
     def posterior(  # type: ignore[override]  # as SingleTaskGP has it

@@ -56,11 +56,11 @@ from botorch_lse._validation import complaint, whole_number, whole_numbers
 from botorch_lse.models.stationary import Stationary, composed, covariances
 
 JITTER = 1e-10
-"""The least noise as a share of the prior variance, in float64. A Cholesky factor of
-``n`` rows is off by about ``n 1e-16`` of that variance, so that 10,000 measurements
-keep two digits of what this leaves."""
+"""The least noise in float64, as a share of the prior variance.
+A Cholesky factor of ``n`` rows is off by about ``n 1e-16`` of that variance, so that
+10,000 measurements keep two digits of what this leaves."""
 JITTER_SINGLE = 1e-5
-"""The same where the kernel is evaluated in float32, for 100 measurements likewise."""
+"""The least noise in float32, which keeps as much of 100 measurements."""
 ROUNDING = 1e-14
 """The rounding error of differences of variances, as a share of the prior variance."""
 EXACT_NOTE = (
@@ -69,35 +69,34 @@ EXACT_NOTE = (
 )
 """The sentence that a guarantee adds where it rests on measurements without noise."""
 JITTER_STEPS = (0.0, 1.0, 1e2, 1e4)
-"""Jitters tried one after the other, in multiples of the least noise, until the
-Cholesky factor exists: covariances of nearly equal points with hardly any noise are
-singular in float64."""
+"""The jitters tried in turn until the Cholesky factor exists, in least noises.
+Covariances of nearly equal points with hardly any noise are singular in float64."""
 
 MEMORY_BUDGET = 2**30
-"""Bytes that the temporary arrays over a pool may take, unless said otherwise."""
+"""The bytes that temporary arrays over a pool may take, unless said otherwise."""
 
 FAST_BLOCK = 2**25
-"""Bytes beyond which blocks are not made larger even where the budget allows: arrays
-that stay near the processor's caches are several times faster."""
+"""The bytes beyond which blocks are not made larger even where the budget allows.
+Arrays that stay near the processor's caches are several times faster."""
 
 KEPT_MEMORY = 30 * 2**20
-"""Bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
+"""The bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
 
 COPIES = 6
-"""Arrays of observations times rows alive at once: covariances and their temporaries,
-path rows, and two cumulative sums."""
+"""The number of arrays of observations times rows that exist at once.
+Covariances and their temporaries, path rows, and two cumulative sums."""
 
 MERGED = 32
-"""Rows expected one by one that are put together: reading a column of hundreds of
-tensors takes as long as computing with them."""
+"""The number of rows, expected one by one, that are put together.
+Reading a column of hundreds of tensors takes as long as computing with them."""
 
 WHOLE_GRAM = 400
-"""Rows up to which all prior covariances are computed at once: a call of a kernel takes
-about as long for this table as for five of its columns."""
+"""The number of rows up to which all prior covariances are computed at once.
+A call of a kernel takes about as long for this table as for five of its columns."""
 
 DIAGONAL_ROWS = 512
-"""Points of which a kernel is asked for the diagonal at once: should it make all their
-covariances, 2 MiB for each column."""
+"""The number of points of which a kernel is asked for the diagonal at once.
+Should it make all their covariances, they take 2 MiB for each column."""
 
 _REMEDY = (
     "Use an exact single-output GP such as `SingleTaskGP`, or a criterion that only "
@@ -118,7 +117,7 @@ def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
         dtype: The precision in which the kernel is evaluated.
 
     Returns:
-        ``...``, relative to the largest of them; 0 if there are none.
+        ``...``, relative to the largest of them; 0 without any.
     """
     share = JITTER if dtype == torch.float64 else JITTER_SINGLE
     variance = torch.nn.functional.pad(prior_variance.detach().double(), (0, 1))
@@ -126,7 +125,7 @@ def least_noise(prior_variance: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class JitterWarning(BotorchWarning):
-    r"""Noise was added to a covariance to factorise it; answers change a little."""
+    r"""The warning that noise was added to a covariance: answers change a little."""
 
 
 def factorize(
@@ -307,7 +306,7 @@ class GPPrior:
         )
 
     def at_least(self, sigma: float, X: Tensor) -> GPPrior:
-        r"""The same process, its scale raised if its standard deviation is smaller.
+        r"""The process itself, its scale raised if its standard deviation is smaller.
 
         Mean, lengthscales and noise stay as they are in the units of ``y``. A process
         that varies enough is returned unchanged.
@@ -413,7 +412,7 @@ class GPPrior:
         return self.noise_var is not None or self.predict_noise is not None
 
     def new_noise(self, X: Tensor) -> Tensor | None:
-        r"""Noise variances of one observation at each of ``N x d`` points, if known.
+        r"""The noise variances of one observation at ``N x d`` points, if known.
 
         Returns:
             ``N``, units of ``y`` squared.
@@ -435,7 +434,7 @@ class GPPrior:
         return self.scale.device
 
     def features(self, X: Tensor) -> Tensor:
-        r"""The kernel's inputs ``S x N x d'`` for ``N x d`` or ``S x N x d`` points."""
+        r"""The kernel's inputs ``S x N x d'`` at ``N x d`` or ``S x N x d`` points."""
         X = X.to(dtype=self.dtype, device=self.device)
         # Each member of an ensemble has an input transform of its own.
         if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
@@ -443,16 +442,16 @@ class GPPrior:
         return X if self.transform_inputs is None else self.transform_inputs(X)
 
     def mean(self, F: Tensor) -> Tensor:
-        r"""Prior means at features ``S x N x d'``: ``S x N``, units of ``y``."""
+        r"""Prior means at features (``S x N x d'`` to ``S x N``), units of ``y``."""
         return self.in_units(self.mean_module(F).double())
 
     def in_units(self, standardised: Tensor) -> Tensor:
-        r"""The values ``S x N`` of the standardised process in the units of ``y``."""
+        r"""The values of the standardised process in the units of ``y`` (``S x N``)."""
         scale, shift = self.scale.double(), self.shift.double()
         return standardised * scale.unsqueeze(-1) + shift.unsqueeze(-1)
 
     def covariance(self, F: Tensor, G: Tensor) -> Tensor:
-        r"""Prior covariances of ``S x N x d'`` with ``S x M x d'``: ``S x N x M``."""
+        r"""The prior covariances of features (``S x N x d'``, ``S x M x d'``)."""
         unit, stationary = self.scale.double().square(), self._stationary
         if stationary is not None and stationary.takes(F, G):
             scale = stationary.scale * unit
@@ -465,13 +464,13 @@ class GPPrior:
         return Stationary.of(self.covar_module)
 
     def pool_features(self, X: Tensor) -> Tensor:
-        r"""Features of the rows of a pool, ``N x d``.
+        r"""The features of the rows of a pool (``N x d``).
 
         Raises:
             BotorchTensorDimensionError: If the process is for other columns.
         """
         try:
-            # Variances alone would take one column for as many as there should be.
+            # Variances alone would take one column for all that there should be.
             covariances(self.covar_module, *2 * (self.features(X[:1]),))
         except RuntimeError as error:
             raise BotorchTensorDimensionError(
@@ -481,7 +480,7 @@ class GPPrior:
         return self.features(X)
 
     def variance(self, F: Tensor) -> Tensor:
-        r"""Prior variances at features: ``S x N``, float64, units of ``y`` squared."""
+        r"""The prior variances at features (``S x N``, float64), in ``y`` squared."""
         if self._stationary is not None:  # which makes the diagonal alone
             value = self.covar_module(F, diag=True).double()
         else:
@@ -489,7 +488,7 @@ class GPPrior:
         return value * self.scale.double().square().unsqueeze(-1)
 
     def least_noise(self, F: Tensor) -> Tensor:
-        r"""The least noise variance of an observation among features: ``S``.
+        r"""The least noise variance of an observation among features (``S``).
 
         After values were ``given`` it stays what it was before: a covariance given
         exact values is off by rounding of the covariance before them.
@@ -500,7 +499,7 @@ class GPPrior:
 
 
 def _errors_ahead(mean: Tensor, L: Tensor, a: Tensor) -> Tensor:
-    r"""The ``3 x n`` result of ``GPPrior.errors_ahead``.
+    r"""The result of ``GPPrior.errors_ahead`` (``3 x n``).
 
     Args:
         mean: ``n`` prior means.
@@ -512,7 +511,7 @@ def _errors_ahead(mean: Tensor, L: Tensor, a: Tensor) -> Tensor:
 
 
 def diagonal(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
-    r"""The ``S x N`` covariances of points with one other point each, in blocks.
+    r"""The covariances of points with one other point each, in blocks (``S x N``).
 
     Some kernels make all covariances for it, ``N`` times ``N`` numbers. So does
     BoTorch's kernel of words, for each column: its formula is applied to the pairs.
@@ -554,13 +553,13 @@ class GivenKernel(Kernel):
         self.register_buffer("L", L)
 
     def path(self, x: Tensor) -> Tensor:
-        r"""The ``n x N`` rows ``L^-1 k(F, x)`` at ``N`` points."""
+        r"""The rows ``L^-1 k(F, x)`` at ``N`` points (``n x N``)."""
         return path_rows(self.L, covariances(self.base, self.F, x))
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
     ) -> Tensor:
-        r"""Covariances of ``N x d'`` with ``M x d'``, or the diagonal alone."""
+        r"""Covariances of ``N x d'`` points with ``M x d'``, or the diagonal alone."""
         if diag:
             known = (self.path(x1) * self.path(x2)).sum(dim=-2)
             return (self.base(x1, x2, diag=True) - known).clamp_min(0.0)
@@ -582,7 +581,7 @@ class GivenMean(Mean):
         self.register_buffer("a", a)
 
     def forward(self, x: Tensor) -> Tensor:
-        r"""Means at ``N x d'`` points."""
+        r"""The means at ``N x d'`` points."""
         return self.base(x) + self.a @ self.kernel.path(x)
 
 
@@ -598,10 +597,11 @@ def noise_between(model: Any, unit: float) -> tuple[float, float] | None:
 
 
 def training_data(model: ExactGP, prior: GPPrior) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Features ``S x n x d'``, values and noise variances ``S x n`` in units of ``y``.
+    r"""The features, values and noise variances of a fitted model's own data.
 
-    ``train_inputs`` are transformed already in evaluation mode and ``train_targets``
-    standardised; the noise stands in the likelihood.
+    ``S x n x d'``, and ``S x n`` each in units of ``y``. In evaluation mode
+    ``train_inputs`` are transformed already, and ``train_targets`` standardised; the
+    noise stands in the likelihood.
     """
     model.eval()
     F = model.train_inputs[0].detach()
@@ -766,7 +766,7 @@ def keep_memory() -> None:
 
 
 def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[slice]:
-    r"""Slices of a pool whose ``per_row`` float64 numbers a row fit the budget.
+    r"""The slices of a pool whose ``per_row`` float64 numbers a row fit the budget.
 
     Args:
         n_rows: Rows of the pool.
@@ -846,7 +846,7 @@ class PosteriorPath:
         return int(torch.unique_consecutive(self.rounds).numel())
 
     def moments(self, X: Tensor, prefixes: bool = False) -> tuple[Tensor, Tensor]:
-        r"""Means and variances at ``X`` before the first and after each round.
+        r"""The means and variances at ``X`` before the first and after each round.
 
         Differentiable in ``X``. The caller chooses ``N`` so that ``n x N`` numbers fit
         into memory; ``blocks`` gives such pieces of a pool.
@@ -878,7 +878,7 @@ class PosteriorPath:
         return means.movedim(-2, 0), variances.clamp_min(0.0).movedim(-2, 0)
 
     def new_noise_var(self, p: int) -> Tensor:
-        r"""``S x p`` noise variances of observations to come, units of ``y`` squared.
+        r"""The noise variances of observations to come (``S x p``), in ``y`` squared.
 
         The model's own; for known per-observation noise the average of the training
         data's, as in BoTorch's ``posterior(..., observation_noise=True)``.
@@ -917,7 +917,7 @@ class PosteriorPath:
 
 
 def _check_rounds(rounds: Tensor | None, n: int) -> Tensor:
-    r"""``n`` round numbers that do not decrease; default 0, 1, ..., ``n - 1``."""
+    r"""The round numbers, which must not decrease; by default 0, 1, ..., ``n - 1``."""
     if rounds is None:
         return torch.arange(n)
     rounds = whole_numbers(rounds, "rounds")
@@ -948,7 +948,7 @@ class _Rows:
         self.used = 0
 
     def extended(self, n: int, q: int, most: int) -> _Rows:
-        r"""Storage with the first ``n`` rows and room for ``q`` more to be written.
+        r"""The storage of the first ``n`` rows, with room for ``q`` more to be written.
 
         Args:
             n: Rows held so far.
@@ -969,7 +969,7 @@ class _Rows:
 
 
 def _merged(blocks: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    r"""The same rows in fewer blocks: the last ``MERGED`` as one where each has one."""
+    r"""The rows in fewer blocks: the last ``MERGED`` as one where each has one row."""
     last = blocks[-MERGED:]
     if len(last) < MERGED or any(len(block) > 1 for block in last):
         return blocks
@@ -978,7 +978,7 @@ def _merged(blocks: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True, eq=False)
 class News:
-    r"""``q`` further observations, seen from the ``n`` before them.
+    r"""The news in ``q`` further observations, as the ``n`` before them predict them.
 
     Args:
         path: ``q x n``, the path rows at the points of the new ones, transposed.
@@ -1087,7 +1087,7 @@ class PoolPosterior:
 
     @property
     def sigma(self) -> Tensor:
-        r"""``N`` posterior standard deviations of the function."""
+        r"""The posterior standard deviations of the function (``N``)."""
         return self.variance.sqrt()
 
     @property
@@ -1123,7 +1123,7 @@ class PoolPosterior:
         return self.conditioned(news, indices, partial(self.prior_covariance, indices))
 
     def news(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> News:
-        r"""``q`` more observations at rows of the pool, seen from those so far.
+        r"""The news in ``q`` more observations at rows of the pool.
 
         Args:
             indices: ``q`` rows of the pool.
@@ -1189,7 +1189,7 @@ class PoolPosterior:
             raise ValueError("Expected no hypothetical rows when observing real ones.")
 
     def surprises(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
-        r"""``q`` standardised residuals of values from their predictions.
+        r"""The standardised residuals of values from their predictions (``q``).
 
         Each value is predicted from all before it, also from those of the ``q``. Under
         the model they are independent standard normal numbers.
@@ -1214,7 +1214,7 @@ class PoolPosterior:
         return L22, a2
 
     def at(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Posterior means and standard deviations of the function at any points.
+        r"""The posterior means and standard deviations of the function at any points.
 
         Args:
             X: ``M x d`` points, in the user's space.
@@ -1319,7 +1319,7 @@ class PoolPosterior:
         )
 
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
-        r"""``B x L`` posterior variances of ``f(i) - factor f(j)``.
+        r"""The posterior variances of ``f(i) - factor f(j)`` (``B x L``).
 
         It is at least the rounding error of the difference, so that two rows that
         nearly coincide never count as known to differ.
@@ -1353,14 +1353,14 @@ class PoolPosterior:
         return variance
 
     def covariance_with(self, indices: Tensor) -> Tensor:
-        r"""``q x N`` posterior covariances between rows ``indices`` and the pool."""
+        r"""The posterior covariances of rows ``indices`` with the pool (``q x N``)."""
         prior_with = partial(self.prior_covariance, indices)
         return self.covariance_to(prior_with, self.path_at(indices))
 
     def covariance_to(
         self, prior_with: Callable[[slice], Tensor], path: Tensor
     ) -> Tensor:
-        r"""``q x N`` posterior covariances of any points with the pool.
+        r"""The posterior covariances of any points with the pool (``q x N``).
 
         Args:
             prior_with: From a slice of the pool to the ``q x r`` prior covariances of
@@ -1380,11 +1380,11 @@ class PoolPosterior:
             return covariance
 
     def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
-        r"""``r x c`` posterior covariances of some rows with others, in one piece."""
+        r"""The posterior covariances of some rows with others, in one (``r x c``)."""
         return self.against(columns)(rows)
 
     def against(self, columns: Tensor) -> Callable[[Tensor], Tensor]:
-        r"""The map from ``r`` rows to their ``r x c`` covariances with some columns.
+        r"""The map from some rows to their covariances with some columns (``r x c``).
 
         For many calls with the same columns: what depends on them is computed once.
         """
@@ -1398,7 +1398,7 @@ class PoolPosterior:
         return covariance
 
     def path_at(self, indices: Tensor) -> Tensor:
-        r"""``q x (n + e)`` entries of the path rows at rows ``indices``.
+        r"""The entries of the path rows at rows ``indices`` (``q x (n + e)``).
 
         Prior covariances less products of these are posterior ones. The ``e`` rows that
         are expected are included.
@@ -1410,7 +1410,7 @@ class PoolPosterior:
         return torch.cat((kept, *expected), dim=-1)
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
-        r"""Covariances between rows, given by numbers or as a slice."""
+        r"""The covariances between rows, given by numbers or as a slice."""
         every = torch.arange(self.variance.numel())
         if isinstance(rows, slice) and len(every[rows]) == len(every):
             # With whole rows the stored path is used as it lies, without a copy.
@@ -1420,7 +1420,7 @@ class PoolPosterior:
         return self.covariance_between(every[rows], every[columns])
 
     def prior_covariance(self, rows: Tensor, columns: Tensor | slice) -> Tensor:
-        r"""``r x c`` covariances before any observation, units of ``y`` squared."""
+        r"""The covariances before any observation (``r x c``), in ``y`` squared."""
         with torch.no_grad():
             if self._gram is not None:
                 if isinstance(columns, slice):
@@ -1429,7 +1429,7 @@ class PoolPosterior:
             return self.prior.covariance(self.F[rows], self.F[columns])
 
     def prior_mean_at(self, rows: Tensor | slice) -> Tensor:
-        r"""``r`` prior means at some rows, units of ``y``."""
+        r"""The prior means at some rows (``r``), units of ``y``."""
         F = self.F[rows]
         return self.prior.mean(F).expand(len(F))
 
@@ -1456,7 +1456,7 @@ class PoolPosterior:
 
     @property
     def prior_mean_of_data(self) -> Tensor:
-        r"""``n`` prior means of the observations, units of ``y``."""
+        r"""The prior means of the observations (``n``), units of ``y``."""
         return self.prior.mean(self._data).expand(self.a.numel())
 
     def errors_ahead(self) -> Tensor:
@@ -1474,7 +1474,7 @@ class PoolPosterior:
         return self.F[self.indices] if self.data is None else self.data
 
     def _with_data(self, rows: Tensor | slice) -> Tensor:
-        r"""Prior covariances of the observations whose path rows are not kept.
+        r"""The prior covariances of the observations whose path rows are not kept.
 
         Returns:
             ``(n - kept) x r``, with some rows of the pool.
@@ -1489,7 +1489,7 @@ class PoolPosterior:
         return self._rows.data[: self._kept]
 
     def _cross(self, indices: Tensor) -> Tensor:
-        r"""``q x n`` entries of the path rows at rows ``indices``."""
+        r"""The entries of the path rows at rows ``indices`` (``q x n``)."""
         n = self.a.numel()
         if n == 0:
             return self.a.new_zeros(indices.numel(), 0)
@@ -1503,7 +1503,7 @@ class PoolPosterior:
     def _residual_blocks(
         self, prior_with: Callable[[slice], Tensor], path: Tensor
     ) -> Iterator[tuple[slice, Tensor]]:
-        r"""Posterior covariances of some points with the pool, block by block.
+        r"""The posterior covariances of some points with the pool, block by block.
 
         They are the prior covariances less ``path V`` with the path rows ``V = L^-1
         k(train, x)``. Of ``V`` the first rows ``V1`` are kept. For the others ``V2 =

@@ -19,10 +19,10 @@ from botorch_lse._validation import check_shape, complaint, of_type, real_matrix
 from botorch_lse.models.gaussian_process import GPPrior
 
 ASYMMETRIC = 1e-8
-"""Entries across the diagonal may differ by this share of the largest:
-similarities that were written to a file in single precision or with eight digits."""
+"""The share of the largest entry by which entries across the diagonal may differ.
+Similarities may come from a file in single precision or with eight digits."""
 NEGATIVE = 1e-6
-"""Eigenvalues may be below 0 by this share of the largest entry, from rounding."""
+"""The share of the largest entry by which rounding may bring eigenvalues below 0."""
 
 
 class GramKernel(Kernel):
@@ -88,7 +88,7 @@ class GramKernel(Kernel):
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
     ) -> Tensor:
-        r"""Covariances of ``... x N x 1`` row numbers with ``... x M x 1``.
+        r"""The covariances of row numbers ``... x N x 1`` with ``... x M x 1``.
 
         Args:
             x1: Row numbers.
@@ -145,7 +145,7 @@ class TanimotoKernel(Kernel):
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
     ) -> Tensor:
-        r"""Similarities of ``... x N x d`` with ``... x M x d``.
+        r"""The similarities of ``... x N x d`` points with ``... x M x d``.
 
         Args:
             x1: Fingerprints.
@@ -190,7 +190,7 @@ class LearntKernel:
             with priors has to be given by a function that can be imported.
 
     Raises:
-        ValueError: If ``kernel`` is none.
+        ValueError: If ``kernel`` is not a GPyTorch kernel.
         UnsupportedError: If it has a batch shape.
     """
 

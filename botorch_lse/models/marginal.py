@@ -39,7 +39,7 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 Slope = tuple[Tensor, Tensor]
-"""A parameter, and a derivative by it."""
+"""A parameter, and the derivative of the loss by it."""
 _LOG_2PI = math.log(2 * math.pi)
 
 
@@ -145,10 +145,10 @@ class Term(Protocol):
     r"""A kernel, or a part of one, at ``n`` points."""
 
     def parameters(self) -> Iterator[Tensor]:
-        r"""What a fit may change."""
+        r"""The parameters that a fit may change."""
 
     def value(self) -> Tensor:
-        r"""The ``n x n`` covariances at the present parameters."""
+        r"""The covariances at the present parameters (``n x n``)."""
 
     def slopes(self, weights: Tensor) -> Iterator[Slope]:
         r"""The derivatives of ``(weights * value).sum()``, after ``value``.
@@ -159,13 +159,13 @@ class Term(Protocol):
 
 
 def term_of(kernel: Kernel, X: Tensor) -> Term | None:
-    r"""A kernel at the points ``X``, ``n x d``; ``None`` if it is of another kind."""
+    r"""The term of a kernel at points ``X`` (``n x d``); ``None`` if it has no form."""
     columns = kernel.active_dims
     return _term_of(kernel, X if columns is None else X[:, columns])
 
 
 def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
-    r"""The same at its own columns."""
+    r"""The term of a kernel at the columns that it looks at."""
     kind = type(kernel)
     if kind is RBFKernel:
         # Distances of large numbers lose digits.
@@ -194,17 +194,17 @@ class _OfLengthscale:
     K: Tensor = field(init=False)
 
     def parameters(self) -> Iterator[Tensor]:
-        r"""What a fit may change."""
+        r"""The parameters that a fit may change."""
         yield self.lengthscale
 
     def _of_columns(self, slopes: Tensor) -> Tensor:
-        r"""The derivatives by the lengthscales, summed where it is one of all."""
+        r"""The derivatives by the lengthscales, summed where all share one."""
         return slopes.sum() if self.lengthscale.numel() == 1 else slopes
 
 
 @dataclass
 class SquaredExponential(_OfLengthscale):
-    r"""``exp(-d^2 / 2)``, with the distance in lengthscales, of ``n x d`` points."""
+    r"""The kernel ``exp(-d^2 / 2)`` of ``n x d`` points, distances in lengthscales."""
 
     Z: Tensor = field(init=False)
 
@@ -226,7 +226,9 @@ class SquaredExponential(_OfLengthscale):
 
 @dataclass
 class Words(_OfLengthscale):
-    r"""``exp(-`` the mean over words of 1 / lengthscale where they differ ``)``.
+    r"""The kernel ``exp(-m)``, ``m`` the mean of 1 / lengthscale of words that differ.
+
+    The mean is over all words: those that agree count as 0.
 
     Args:
         X: ``k x n^2``: 1 where two points have other words in a column.
@@ -256,7 +258,7 @@ class Scaled:
     K: Tensor = field(init=False)
 
     def parameters(self) -> Iterator[Tensor]:
-        r"""What a fit may change."""
+        r"""The parameters that a fit may change."""
         yield self.scale
         yield from self.inner.parameters()
 
@@ -278,7 +280,7 @@ class Sum:
     parts: Sequence[Term]
 
     def parameters(self) -> Iterator[Tensor]:
-        r"""What a fit may change."""
+        r"""The parameters that a fit may change."""
         for part in self.parts:
             yield from part.parameters()
 

@@ -21,16 +21,16 @@ from gpytorch.models import ExactGP
 from torch import Tensor
 
 PACKAGES = ("botorch-lse", "botorch", "gpytorch", "torch", "scipy")
-"""What computes a fit, or says what is fitted."""
+"""The packages that compute a fit, or say what is fitted."""
 Fit = list[Any]
-"""What the fit attained, and the values of each parameter in turn: plain JSON."""
+"""The outcome of a fit as plain JSON: what it attained, and each parameter's values."""
 
 
 class FitMemory:
     r"""Fits by their hashes: those known from before, and those that were used.
 
     Args:
-        known: Fits of an earlier process; whatever is none is left out.
+        known: Fits of an earlier process; what is not a fit is left out.
     """
 
     def __init__(self, known: Any = None) -> None:
@@ -39,7 +39,7 @@ class FitMemory:
         self.learn(known)
 
     def learn(self, known: Any) -> None:
-        r"""Add the fits of an earlier process; entries that are none are left out."""
+        r"""Add the fits of an earlier process; what is not a fit is left out."""
         if isinstance(known, Mapping):
             self.known |= {str(k): fit for k, fit in known.items() if _is_fit(fit)}
 

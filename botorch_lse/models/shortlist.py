@@ -40,12 +40,12 @@ class Shortlist:
 
     @property
     def posterior(self) -> PoolPosterior:
-        r"""The posterior with these variances, but with its earlier covariances."""
+        r"""The posterior with the planned variances, but its earlier covariances."""
         return replace(self._posterior, variance=self._variance)
 
     @property
     def is_listed(self) -> Tensor:
-        r"""``N`` bools: the rows whose variance is exact."""
+        r"""Whether the variance of a row is exact, as it is listed (``N`` bools)."""
         return self._place >= 0
 
     def bytes_with(self, more: int, size: int) -> int:

@@ -25,7 +25,7 @@ from gpytorch.kernels import (
 from torch import Tensor
 
 MOST_INPUTS = 25
-"""Inputs beyond which distances by one matrix product, as GPyTorch's, are faster."""
+"""The number of inputs beyond which distances by one matrix product are faster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Stationary:
         return cls(of_distance, length, scale, kernel.active_dims)
 
     def takes(self, F: Tensor, G: Tensor) -> bool:
-        r"""Whether this class can compute the covariances of these features."""
+        r"""Whether the class can compute the covariances of two sets of features."""
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
         d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.
@@ -80,7 +80,7 @@ class Stationary:
         return fits and d <= MOST_INPUTS and not has_gradient
 
     def __call__(self, F: Tensor, G: Tensor) -> Tensor:
-        r"""Correlations of ``... x N x d`` with ``... x M x d``: ``... x N x M``."""
+        r"""The correlations of ``... x N x d`` points with ``... x M x d``."""
         if self.columns is not None:
             F, G = F[..., self.columns], G[..., self.columns]
         distance = torch.cdist(
@@ -92,7 +92,7 @@ class Stationary:
 
 
 def covariances(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
-    r"""Covariances of ``... x N x d`` with ``... x M x d``, float64.
+    r"""The covariances of ``... x N x d`` points with ``... x M x d``, float64.
 
     Those of usual kernels, and of their sums and products, by differences: of a
     lengthscale that a fit without priors has made tiny, 1e-8 say, products leave

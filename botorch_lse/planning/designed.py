@@ -37,29 +37,28 @@ logger = logging.getLogger(__name__)
 
 ROUNDINGS = ("exchange", "quota", "sample")
 TOLERANCE = 0.1
-"""The design's certified gap where it is only rounded, which loses several times more.
-"""
+"""The certified gap of a design that is only rounded: rounding loses more than this."""
 FINE = 1e-2
-"""The same where it is improved afterwards: from a coarser design the exchange ends now
-and then in a batch that is a tenth worse."""
+"""The certified gap of a design that is improved afterwards.
+From a coarser one the exchange ends now and then in a batch that is a tenth worse."""
 SMALL_BATCH = 64
-"""Batches up to this size are also built by greedy steps: there rounding costs most."""
+"""The batch size up to which greedy steps are tried too: there rounding costs most."""
 ENTRIES = 2**22
-"""Numbers in one table of targets by rows (32 MB): fewer targets for more rows."""
+"""The size of one table of targets by rows (32 MB): fewer targets for more rows."""
 FINALISTS = 64
-"""Rows whose greedy step is checked on all targets, where not all of them can be."""
+"""The number of rows whose greedy step is checked on all targets, if not all are."""
 TRIED = 16
-"""Rows tried for removal, and for addition, in one swap; all in a small pool."""
+"""The number of rows tried for removal, and for addition, in one swap; or all."""
 SMALL_POOL = 64
-"""Rows of the largest pool in which every swap is evaluated."""
+"""The size of the largest pool in which every swap is evaluated."""
 SHARPNESS = 30.0
-"""Targets weigh ``(variance / largest)^30`` when rows are ranked for a swap."""
+"""The power of ``variance / largest`` by which targets weigh when rows are ranked."""
 LEADING = 64
-"""Targets that rank the rows for a swap; the weights of others are negligible."""
+"""The number of targets that rank the rows for a swap: others hardly weigh."""
 MAX_SWAPS = 60
-"""Swaps at most, a bound on the time: usually no swap helps long before."""
+"""The largest number of swaps, which bounds the time: usually fewer are made."""
 PROGRESS = 1e-9
-"""A swap must lower the value by this share: smaller gains are rounding."""
+"""The share by which a swap must lower the value: smaller gains are rounding."""
 
 
 # --- what a batch is to predict, and what it leaves -----------------------------------
@@ -120,14 +119,14 @@ class PosteriorProblem:
         return largest if self.weights is None else largest * float(self.weights.max())
 
     def gram_rows(self, rows: slice) -> Tensor:
-        r"""The ``r x T`` covariances before the batch: targets ``rows`` with all."""
+        r"""Covariances of targets ``rows`` with all before the batch (``r x T``)."""
         if self._gram is not None:
             return self._gram[rows]
         return self.posterior.block(self.targets[rows], self.targets)
 
     @cached_property
     def _gram(self) -> Tensor | None:
-        r"""The ``T x T`` covariances of the targets; ``None`` if memory lacks.
+        r"""The covariances of the targets (``T x T``); ``None`` if memory lacks.
 
         They are kept because each step of a search over pairs needs them all.
         """
@@ -186,7 +185,7 @@ class BatchPosterior:
 
     @property
     def counts(self) -> Tensor:
-        r"""``N`` counts of how often each row is in the batch."""
+        r"""The number of times that each row is in the batch (``N``)."""
         return torch.bincount(self.rows, minlength=self.problem.noise_var.numel())
 
     def rise_without(self, members: Tensor) -> Tensor:
@@ -321,7 +320,7 @@ class JointBatchPosterior:
 
     @property
     def counts(self) -> Tensor:
-        r"""``N`` counts of how often each row is in the batch."""
+        r"""The number of times that each row is in the batch (``N``)."""
         return self.parts[0].counts
 
     @property
@@ -333,23 +332,23 @@ class JointBatchPosterior:
 # --- the relaxed problem: weights on the rows of a pool in place of counts ------------
 
 RESIDUAL = 0.5
-"""The variance that features may miss, as a share of the largest one of a target, per
-unit of the design's tolerance: a twentieth at a gap of a tenth. Large batches leave
-less variance and need better features, in proportion to their size from ten rows on."""
+"""The variance that features may miss, per unit of the design's tolerance.
+As a share of the largest variance of a target: a twentieth at a gap of a tenth. Large
+batches leave less and need better features, in proportion to their size from ten on."""
 RANK = 150
-"""Features at most, or twice the batch if that is more: a batch tells no more
-directions apart than it has observations, and a design's time grows with their square.
-Twice as many changed neither the worst variance nor the F1 score of whole runs."""
+"""The largest number of features, or twice the batch if that is more.
+A batch tells no more directions apart than it has observations, and a design's time
+grows with their square. Twice as many changed neither worst variances nor F1 scores."""
 FINEST = 1e-3
-"""Features are not made more accurate than for designs of this gap: with rounding to
-come they change nothing any more."""
+"""The smallest gap for whose designs features become more accurate.
+With rounding to come, finer ones change nothing any more."""
 AT_ONCE = 1024
-"""Points up to which covariances are computed in one call, not by columns: a call costs
-more than its numbers."""
+"""The number of points up to which covariances are computed in one call.
+Column by column, a call costs more than its numbers."""
 PAIR_SHARE = 0.25
-"""Errors of the features enter the variance of a difference up to four times."""
+"""The share of an error that features may have: differences have four times as much."""
 STEPS = 30
-"""Steps of the search for the best mixture of several outputs' designs."""
+"""The number of steps in the search for the best mixture of outputs' designs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -434,7 +433,7 @@ class Relaxation:
         return replace(self, stated={**self.stated, "gamma": gamma})
 
     def nearly(self, tol: float, initial: Design | None = None) -> Design:
-        r"""``solve`` without a warning: a missed gap costs less than rounding does."""
+        r"""The design of ``solve``, without a warning: a missed gap costs little."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DesignWarning)
             return self.solve(tol, initial)
@@ -741,7 +740,7 @@ def _best_swap(
 
 
 def _after_swaps(batch: BatchPosterior, added: Tensor, removed: Tensor) -> Tensor:
-    r"""``removed x added`` largest variances, one for each swap.
+    r"""The largest variances after each swap (``removed x added``).
 
     A swap changes the covariances by a matrix of rank two: removing an observation adds
     a rank-one term, adding one subtracts a rank-one term.
@@ -762,7 +761,7 @@ def _after_swaps(batch: BatchPosterior, added: Tensor, removed: Tensor) -> Tenso
 
 
 def _promising(batch: JointBatchPosterior, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Rows worth adding to a batch, and rows worth removing from it.
+    r"""The rows worth adding to a batch, and the rows worth removing from it.
 
     Ranked by how much an observation of the row lowers the largest variances.
     """

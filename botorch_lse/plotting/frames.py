@@ -22,24 +22,23 @@ from botorch_lse.plotting.axes import Axis, axes_of, shown_axes
 from botorch_lse.strategies import ParetoEstimate, State
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
-"""What the sides of a classification are called for a Pareto strategy."""
+"""The words for the sides of a Pareto set."""
 LATER, EARLIER = "predicted, later half", "predicted, earlier half"
 LEFT_OUT = "each left out"
-"""What the residuals of a calibration are called."""
+"""The name of residuals of which each value is left out of its own prediction."""
 MOST_INPUTS = 4
-"""Inputs shown unless others are named: six panels fit on a page."""
+"""The number of inputs shown unless others are named: six panels fit on a page."""
 _FEWEST = 9
-"""Rows whose other inputs are exactly the anchor's that suffice for a slice to show
-only these."""
+"""The number of rows in the anchor's slice itself that suffice to show only these."""
 _NEAREST = 60
-"""Rows nearest in the other inputs that a slice shows otherwise."""
+"""The number of rows nearest to the slice that are shown otherwise."""
 _BARE = ("side", "probability_above", "mean", "lower", "upper", "n_observations")
 _PLACE = ["panel", "held", "x_name", "y_name", "row", "x", "y"]
 _PLACE += ["x_word", "y_word", "x_log", "y_log"]
 _MOST_HELD = 3
-"""Inputs that are held fixed and named above a panel."""
+"""The largest number of inputs held fixed that are named above a panel."""
 _SAME = 1e-9
-"""Two values that differ by less than this share of an input's range are the same."""
+"""The share of an input's range within which two values are the same."""
 
 
 def check_answer(classification: Any, observations: Any) -> None:
@@ -270,8 +269,8 @@ def progress_frame(
 def calibration_frame(calibration: Calibration) -> pd.DataFrame:
     r"""Residuals in units of their predicted standard deviations, beside normal ones.
 
-    Residuals of each kind are compared with as many independent standard normal numbers
-    as there are: the smallest with the smallest, and so on.
+    Residuals of each kind are compared with independent standard normal numbers, one
+    for each: the smallest with the smallest, and so on.
 
     Args:
         calibration: ``state.calibration()``.

@@ -111,7 +111,7 @@ class Contour:
 
 Mark = Series | Cells | Contour
 Range = tuple[float | None, float | None] | None
-"""Where an axis begins and ends; the library chooses an end that is ``None``."""
+"""The ends of an axis; the library chooses an end that is ``None``."""
 
 
 @dataclass(frozen=True)

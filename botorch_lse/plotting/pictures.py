@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure as PlotlyFigure
 
 COLOURS = {"below": "#f4cf73", "undecided": "#8f9a97", "above": "#20488c"}
-"""Light, in between and dark: lightness 84, 63 and 31 of 100."""
+"""The colours of the sides: light, in between and dark (84, 63 and 31 of 100)."""
 LINES = COLOURS | {"below": "#b58900", "undecided": "#5b6663"}
 """The sides' colours, dark enough for thin lines on white."""
 INK = "#1a1a1a"
@@ -56,27 +56,27 @@ CLASSES = ("#f4d77c", "#a1dab4", "#41b6c4", "#2c7fb8", "#253494", "#081d58")
 """The colours of several classes, from low to high; the last one for all above it."""
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
-"""From light to dark like the sides, above being dark; the colour map is made for
-colour-blind readers."""
+"""The colour scale of probabilities: light to dark like the sides, above being dark.
+The colour map is made for colour-blind readers."""
 ROUND_MAP = "viridis"
 SHADES = ("side", "probability_above")
 IN_REGION = {"above": "in", "below": "out"}
-"""What the sides of a region of several levels are called."""
+"""The words for the sides of a region of several levels."""
 
 _MOST_OUTPUTS = 4
-"""Outputs shown unless two are named: six panels fit on a page."""
+"""The number of outputs shown unless two are named: six panels fit on a page."""
 FORECAST_SHOWN = 3
-"""The axis of evaluations ends at this multiple of those made, so that a distant
-forecast does not squeeze the rest; the forecast's label has its number."""
+"""The multiple of the evaluations made at which their axis ends.
+A distant forecast does not squeeze the rest; the forecast's label has its number."""
 PALE = "#a9bbdb"
-"""Colour of residuals that no longer count, beside the dark blue of those that do."""
+"""The colour of residuals that no longer count, beside the dark blue of others."""
 WITHIN = -float(scipy.special.ndtri(0.025))
-"""Standard normal numbers lie between this and its negative with probability 95 %."""
+"""The bound within which a standard normal number lies with probability 95 %."""
 LINE_LENGTH, TITLE_WIDTH = 105, 12.0
-"""Letters on a line of a title above two panels, and the width of these in inches."""
+"""The letters on a title's line above two panels, and the panels' width in inches."""
 _GRID_FILL = 0.1
-"""A map shows cells only if the rows fill at least this share of the grid that spans
-them; else points, which would be too small as cells."""
+"""The least share of a grid that rows must fill so that a map shows cells.
+Else it shows points, as cells would be too small."""
 _INTERVAL = (
     "place",
     "row",
@@ -87,7 +87,7 @@ _INTERVAL = (
     "n_observations",
 )
 _PLACEMENT = ("place", "row", "round", "n_observations", "n_upcoming")
-"""Columns that plotly shows when the pointer is on a row."""
+"""The columns that plotly shows when the pointer is on a row."""
 
 
 def plot_level_set(
@@ -222,13 +222,13 @@ def level_set(
 
 
 Contours = dict[str, tuple[str, float]]
-"""By label a column of a frame and a level."""
+"""The contour lines of a picture: by label a column of a frame and a level."""
 
 
 def _level_columns(
     classification: Classification,
 ) -> tuple[dict[str, np.ndarray], Contours]:
-    r"""Columns of each output's mean minus each level of a region, drawn where 0."""
+    r"""The columns of outputs' means minus each level of a region, drawn where 0."""
     columns, contours = dict[str, np.ndarray](), Contours()
     for output in classification.outputs:
         for i, level in enumerate(output.levels):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _SYMBOLS = {"circle": "o", "ring": "o", "square": "s", "diamond": "D", "triangle": "^"}
 _DASHES = {None: "", "solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _MANY = 1000
-"""More bars than this are an image inside vector files (PDF, SVG), as cells always are:
-thousands of lines would make such files large and slow."""
+"""The number of bars above which they are an image inside vector files (PDF, SVG).
+Cells always are one: thousands of lines would make such files large and slow."""
 
 
 def draw(picture: m.Picture) -> Figure:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _SYMBOLS = {"ring": "circle-open", "triangle": "triangle-up"}
-"""Where plotly's names differ from ours."""
+"""The names of symbols where plotly's differ from ours."""
 _INCH = 96
 _POINT = _INCH / 72
-"""Pixels of an inch and of a point, as browsers count them."""
+"""The pixels of a point and, above, of an inch, as browsers count them."""
 _LINE = 18
-"""Pixels of a line of the title."""
+"""The pixels of a line of the title."""
 _BOTTOM, _PLOTLY_HEIGHT, _PLOTLY_WIDTH = 80, 450, 900
-"""Pixels below the panels, and of a figure of which no size is asked; a page may be
-wider."""
+"""The pixels below the panels, and of a figure whose size nobody gives.
+A page may be wider."""
 _KEY, _LETTER = 45, 6
-"""Pixels of an entry of the legend, and of each letter."""
+"""The pixels of an entry of the legend, and of each letter."""
 _MANY = 1000
-"""Symbols from which WebGL is used, without which a browser would be slow."""
+"""The number of symbols from which WebGL is used: without it browsers are slow."""
 
 
 def draw(picture: m.Picture) -> Figure:

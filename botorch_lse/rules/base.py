@@ -36,14 +36,14 @@ from botorch_lse.surrogate.posterior import Fits
 from botorch_lse.surrogate.remarks import Remark, Slip
 
 SHORTLIST = 4096
-"""Rows whose variances follow the rows that are planned, to begin with: few against a
-large pool, and about as many as are as quickly looked through as scored."""
+"""The number of rows, at first, whose variances follow the planned rows.
+Few in a large pool; looking through so many takes about as long as scoring them."""
 INFORMED_SHARE = 0.5
-"""The data inform about a row once its variance is below this share of the prior's."""
+"""The share of the prior's variance below which the data inform about a row."""
 
 
 def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
-    r"""``T`` bools: whether the data have reduced each variance enough to decide.
+    r"""Whether the data have reduced each variance enough to decide by (``T`` bools).
 
     Measurements made before the run are a part of the data.
     """
@@ -118,7 +118,7 @@ class Belief:
 
     @property
     def noise(self) -> Tensor:
-        r"""Noise variances of new observations by row, of the first output if all."""
+        r"""Noise variances of new values by row: of its own or the first output."""
         return self.fits.new_noise
 
 
@@ -147,7 +147,7 @@ class Early:
 
 @dataclass(frozen=True, eq=False)
 class SelectionContext:
-    r"""All that a rule may use when it chooses rows.
+    r"""The context in which a rule chooses rows: all that it may use.
 
     Args:
         belief: The belief after the complete rounds.
@@ -213,9 +213,7 @@ class SelectionContext:
 
     @property
     def tie_scale(self) -> float:
-        r"""The unit of scores: the prior's standard deviation. With several outputs 1,
-        since each output's scores are in units of its own.
-        """
+        r"""The unit of scores: the prior's deviation; 1 for outputs in own units."""
         return self.posterior.scale if len(self.posteriors) == 1 else 1.0
 
     @property
@@ -240,7 +238,7 @@ class SelectionContext:
 
     @property
     def rows_that_matter(self) -> list[Tensor] | None:
-        r"""Bools, for each output, of the rows whose value still decides a side.
+        r"""The rows whose value still decides a side, for each output (bools).
 
         ``None`` where that is the same as being in question.
         """
@@ -302,11 +300,11 @@ class Serves(IntEnum):
     r"""The goals that a rule can serve; each value includes those before it."""
 
     LEVEL = 0
-    """One level of one output."""
+    """The goals about one level of one output."""
     REGION = 1
-    """Several levels, or several outputs with a level each."""
+    """The goals with several levels, or with several outputs and a level each."""
     ANYTHING = 2
-    """Several outputs at once, whatever the goal, such as a Pareto set."""
+    """The goals of any kind, also those that compare rows, such as a Pareto set."""
 
 
 @dataclass(frozen=True)
@@ -368,7 +366,7 @@ class Rule(ABC):
         return IntervalPolicy()
 
     def on(self, pool: Pool) -> Rule:
-        r"""This rule for a pool, with what it takes from the pool."""
+        r"""The rule for a pool, with what it needs of the pool."""
         return self
 
     def check(self, pool: Pool, goal: Goal) -> None:  # noqa: B027  (a hook)
@@ -381,7 +379,7 @@ class Rule(ABC):
     # --- what a rule may remember of the complete rounds ------------------------------
 
     def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
-        r"""The memory before any round; ``None`` as posterior: there is no model."""
+        r"""The rule's memory before any round; ``None`` as posterior means no model."""
         return None
 
     def width(self, memory: Any, beta: float) -> float:
@@ -389,17 +387,17 @@ class Rule(ABC):
         return beta
 
     def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
-        r"""The memory after the sides were updated.
+        r"""The rule's memory after the sides were updated.
 
         Args:
             memory: Before.
-            widest: The largest deviation of a row in question; ``None``: there is none.
+            widest: The largest deviation of a row in question; ``None`` without one.
             beta: The schedule's squared width of the interval.
         """
         return memory
 
     def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
-        r"""The memory after a round whose rows were measured.
+        r"""The rule's memory after a round whose rows were measured.
 
         Args:
             before: The memory before the round.
@@ -409,7 +407,7 @@ class Rule(ABC):
         return after
 
     def order(self, memory: Any, rows: Tensor, before: Tensor) -> Tensor:
-        r"""The visiting order of a batch that follows ``before``."""
+        r"""The order in which to visit the rows of a batch after the row ``before``."""
         return rows.sort().values
 
 
@@ -421,12 +419,12 @@ class ScoreRule(Rule):
     """
 
     falls_with_variance: bool = False
-    """Whether no score rises when variances shrink, and scores hang on means and
-    variances alone: then batches in large pools cost less (``Shortlist``)."""
+    """Whether scores read only means and variances, and none rises as variances shrink.
+    Batches in large pools then cost less (``Shortlist``)."""
 
     @abstractmethod
     def scores(self, context: SelectionContext) -> Tensor:
-        r"""One score per row of the posterior, which expects the rows chosen so far."""
+        r"""The score of each row, by a posterior that expects the planned rows."""
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The rows with the best scores, chosen one by one."""
@@ -550,22 +548,22 @@ class Moments:
 
     @property
     def mean(self) -> Tensor:
-        r"""``N`` posterior means."""
+        r"""The posterior means of the rows (``N``)."""
         return self.posterior.mean
 
     @property
     def sigma(self) -> Tensor:
-        r"""``N`` standard deviations, as the planned rows will leave them."""
+        r"""The standard deviations that the planned rows will leave (``N``)."""
         return self.posterior.sigma
 
     @property
     def ends(self) -> tuple[Tensor, Tensor]:
-        r"""``N`` lower and upper ends of the expected regions."""
+        r"""The lower and upper ends of the expected regions (``N`` each)."""
         return expected_regions(self.context, self.one.output)
 
     @property
     def level(self) -> float | Tensor:
-        r"""The level, or ``N`` of them."""
+        r"""The level: one number, or one for each row (``N``)."""
         return self.one.level
 
 
@@ -596,7 +594,7 @@ def most(
 
 
 def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
-    r"""The largest score of each output, output by output, per cost.
+    r"""The largest score of each row among the levels of its output, per cost.
 
     Args:
         context: The belief and the rows to choose from.
@@ -613,7 +611,7 @@ def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
 def expected_regions(
     context: SelectionContext, output: int = 0
 ) -> tuple[Tensor, Tensor]:
-    r"""Ends of the intersected regions with the interval that planned rows leave."""
+    r"""The ends of the regions within the interval that planned rows leave."""
     posterior = context.posteriors[output]
     regions = context.belief.all_regions[output]
     lower, upper = interval(posterior.mean, posterior.sigma, context.beta)

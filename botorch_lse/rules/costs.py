@@ -14,8 +14,7 @@ from botorch_lse._validation import check_shape, complaint
 from botorch_lse.data.pool import Pool
 
 RowCost = Callable[[int | None, Tensor], Tensor]
-"""From the row measured before (``None``: this is the first) and ``k`` rows to ``k``
-costs."""
+"""A function of the row before (``None``: none) and of ``k`` rows: their costs."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,7 +108,7 @@ class OptimalDesign(Rule):
         request: PlanRequest,
         generator: torch.Generator,
     ) -> Tensor:
-        r"""``N`` counts of the paper's design, which ignores earlier measurements."""
+        r"""The paper's design, which ignores earlier measurements (``N`` counts)."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
         before = context.posterior.before_data()
         found = Fits(context.fits.layout, (before,), (unit,))

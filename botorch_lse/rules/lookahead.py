@@ -52,39 +52,37 @@ from botorch_lse.surrogate.draws import systematic_sample
 from botorch_lse.surrogate.posterior import Fits
 
 Block = tuple[slice, Tensor, Tensor]
-"""Some candidates, ``c x T`` covariances with targets, ``c`` observed variances."""
+"""A slice of candidates, their covariances with targets and observed variances."""
 Stays = Callable[[Tensor, Tensor], Tensor]
-"""From ``T`` means and ``C x T`` half widths to ``C x T`` bools: still undecided."""
+"""A test of which targets stay undecided, by ``T`` means and ``C x T`` half widths."""
 Batch = Literal["believer", "joint"]
-"""How the values of rows that are chosen or being measured count: see ``LookAhead``."""
+"""The way in which planned and pending rows count; see ``LookAhead``."""
 BATCHES = get_args(Batch)
 AT_ONCE = 2**18
-"""Pairs of which the model gives the covariances together: each call takes as long as
-some ten thousand pairs, and temporary arrays that are much larger leave the caches."""
+"""The number of pairs whose covariances the model gives in one call.
+A call takes as long as some ten thousand pairs; much larger arrays leave the caches."""
 WIDEST = 2**14
-"""Targets taken together at most, so that pieces have enough rows."""
+"""The largest number of targets taken together, so that pieces have enough rows."""
 ALL_PAIRS = 2**21
-"""Pairs of a row and a target, for each output, up to which all are computed, within a
-fraction of a second. Of more a sample says which rows are worth it."""
+"""The number of (row, target) pairs, for each output, up to which all are computed.
+It takes a fraction of a second; of more, a sample says which rows are worth it."""
 SAMPLE = 256
-"""Targets on which every row is scored first."""
+"""The number of targets on which every row is scored first."""
 SHORTLIST = 256
-"""Rows that are the best on these targets, and as many others that are uncertain
-themselves: the former find rows that reach far, the latter those with steep local
-gains, which a sample misses."""
+"""The number of rows that are best on the sample, and of uncertain rows beside."""
 FINE = 2**13
-"""Targets up to which the shortlist is scored on all of them. Of more targets ``FINE``
-are drawn for it, and the best rows are scored on all."""
+"""The number of targets up to which the shortlist is scored on all of them.
+Of more targets ``FINE`` are drawn for it, and the best rows are scored on all."""
 FINALISTS = 64
-"""Rows that are scored on all of more than ``FINE`` targets."""
+"""The number of rows that are scored on all of more than ``FINE`` targets."""
 MOST_ROWS = 100_000
-"""Rows that are scored on the sample at most; of more half of them are drawn by what
-they can learn of themselves, the others at equal distances."""
+"""The largest number of rows that are scored on the sample.
+Half of more rows are drawn by what they tell of themselves, the others evenly."""
 LEADERS = 64
-"""Targets of the largest means with which others are compared, whatever the sample."""
+"""The number of targets of largest mean that others are always compared with."""
 NEGLIGIBLE = 1e-12
-"""Reductions below this share of the summed variance are rounding: every width has
-reached its target."""
+"""The share of the summed variance below which reductions are rounding.
+Every width has then reached its target."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class LookAhead(Rule):
     """
 
     costs: RowCosts | None
-    """What rows cost; ``None``: the pool's costs, or one each."""
+    """The costs of rows; ``None``: the pool's costs, or 1 for each row."""
 
     @abstractmethod
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
@@ -153,11 +151,11 @@ class LookAhead(Rule):
     # --- memory -----------------------------------------------------------------------
 
     def start(self, posterior: PoolPosterior | None, beta: float) -> Visits:
-        r"""The memory before any round: nothing is measured."""
+        r"""The rule's memory before any round, when nothing is measured."""
         return Visits()
 
     def measured(self, before: Visits, after: Visits, rows: Tensor) -> Visits:
-        r"""The memory with the last row visited and the summed costs of the visits."""
+        r"""The rule's memory with the last row visited and the costs of all visits."""
         if self.costs is None:
             return replace(after, spent=before.spent + len(rows))
         path = self.costs.visiting_order(before.previous, rows)
@@ -366,7 +364,7 @@ class AbsoluteVolumeChange(LookAhead):
     serves = Serves.LEVEL
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
-        r"""The expected absolute changes of the number above."""
+        r"""The expected absolute changes of the number of rows above the level."""
         level = context.comparisons[0].level
         found = reductions.volume_change(level, context.weights)
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
@@ -418,7 +416,7 @@ def near_level(
     removal: Callable[[Tensor, Tensor], Removal],
     batch: Batch,
 ) -> Tensor:
-    r"""The decrease, by each row, of a loss that depends on distances from the level.
+    r"""The amount that each row takes off a loss of distances from the level.
 
     Where all targets are so far from the level that nothing is left of the loss in
     floating point, or the rows before have removed all of it, the plain reductions of
@@ -457,16 +455,17 @@ def is_one_level(context: SelectionContext) -> bool:
 
 
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
-"""Some targets and, of all rows with them, pieces: positions among the rows and, for
-each output, ``c x T`` reductions of the targets' variances, or ``1 x 1`` zeros."""
+"""The reductions of targets' variances by all rows, for some targets at a time.
+In pieces: positions among the rows, and ``c x T`` reductions (or ``1 x 1`` zeros) for
+each output."""
 Taken = Callable[[Sequence[Tensor]], Tensor]
-"""From ``C x T`` reductions of each output to ``C x T`` numbers off a loss."""
+"""A function from each output's reductions to decreases of a loss (``C x T`` each)."""
 
 
 def over_outputs(
     context: SelectionContext, reductions: Reductions, at: Callable[[Tensor], Taken]
 ) -> Tensor:
-    r"""The decrease, by each row, of a loss that depends on all outputs.
+    r"""The amount that each row takes off a loss that depends on all outputs.
 
     Args:
         context: The belief and the rows to choose from.
@@ -495,7 +494,7 @@ def over_outputs(
 
 
 def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
-    r"""Each row's place among the targets' rows, and how far its mean may move.
+    r"""The place of each row among the targets' rows, and how far its mean may move.
 
     In units of the prior's deviation, of the output for which that is most.
     """
@@ -575,7 +574,7 @@ def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
 def off_the_doubt(
     context: SelectionContext, reductions: Reductions, batch: Batch
 ) -> Tensor:
-    r"""The decrease, by each row, of the doubt about the class of rows in question.
+    r"""The amount that each row takes off the doubt about classes of rows in question.
 
     Args:
         context: The belief and the rows to choose from.
@@ -608,7 +607,7 @@ def off_the_doubt(
 def near_levels(
     context: SelectionContext, reductions: Reductions, tau: float, batch: Batch
 ) -> Tensor:
-    r"""The decrease, by each row, of the variances near all levels of all outputs.
+    r"""The amount that each row takes off the variances near all levels of all outputs.
 
     Like ``targeted_variance``, with the share by which the side depends on each level
     as a further factor, summed over the levels, and over the outputs in units of their
@@ -648,7 +647,7 @@ def plain_gains(context: SelectionContext, reductions: Reductions) -> Tensor:
 
 
 def _weighted(weights: Sequence[Tensor], gains: Sequence[Tensor]) -> Tensor:
-    r"""``C x T`` sums of the reductions of all outputs, each times its weights."""
+    r"""The reductions of all outputs, summed with the weights of each (``C x T``)."""
     each = [gain * weight for gain, weight in zip(gains, weights, strict=True)]
     return sum(each[1:], each[0])
 
@@ -680,14 +679,14 @@ class Reductions:
 
     @property
     def counts(self) -> Tensor:
-        r"""``T`` factors by which targets count."""
+        r"""The factors by which targets count (``T``)."""
         if self.weights is None:
             return torch.ones(len(self.targets), dtype=torch.float64)
         return self.weights
 
     @cached_property
     def _observed(self) -> Tensor:
-        r"""``C`` variances of an observation at each candidate."""
+        r"""The variances of an observation at each candidate (``C``)."""
         return self.posterior.variance[self.rows] + self.noise_var
 
     def summed(
@@ -720,7 +719,7 @@ class Reductions:
         reach: tuple[Tensor, Tensor] | None = None,
         n_outputs: int = 1,
     ) -> Tensor:
-        r"""Sums over all targets; with many targets, only for the best rows.
+        r"""The sum of each row over all targets; with many, of the best rows only.
 
         Every row is scored on a sample of the targets, drawn in proportion to the loss
         that they have now. The best ones, and those that are uncertain themselves where
@@ -760,7 +759,7 @@ class Reductions:
         return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
 
     def _own(self, loss: Tensor, places: Tensor, move: Tensor) -> Tensor:
-        r"""``C`` hints of how much each row tells about itself, per cost."""
+        r"""A hint of how much each row tells about itself, per cost (``C``)."""
         of_all = torch.zeros_like(self.posterior.variance)
         hint = of_all.index_copy_(0, self.targets, loss)[places] * move
         return hint if self.costs is None else hint / self.costs
@@ -839,7 +838,7 @@ class Reductions:
         weights: Tensor | None = None,
         is_square: bool = False,
     ) -> Tensor:
-        r"""The expected change, by each row, of the number of targets above a level.
+        r"""The change in the number of targets above that each row is expected to make.
 
         Args:
             level: The level, or one for each row of the posterior; units of ``y``.
@@ -887,7 +886,7 @@ class Reductions:
             yield rows, covariance_with(self.rows[rows]), self._observed[rows]
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
-        r"""The numerator of Eq. (3) for each row in the current epoch.
+        r"""The reduction of truncated variance by each row, as an epoch counts it.
 
         If no row has anything left to reduce (inside a batch, all widths may have
         reached ``eta``), the reduction of the plain variances is given.
@@ -903,7 +902,7 @@ class Reductions:
         return found
 
     def truncated(self, beta: float, eta: float) -> Tensor:
-        r"""The numerator of Eq. (3) for each row.
+        r"""The reduction of truncated variance by each row: the numerator of Eq. (3).
 
         Args:
             beta: The squared width.

@@ -35,10 +35,10 @@ from botorch_lse.rules.base import (
 
 STRADDLE_WIDTH = ConstantBeta(1.96**2)
 CLOSE = 1e-6
-"""Criteria made of ``t``, the deviations from the level, are ties if their ``t`` differ
-by less, or they themselves by less than this share. ``TIE`` of the prior's deviation
-would not do: the criteria fall as ``exp(-t^2 / 2)``, and where all rows are six
-deviations off the first of them would be as good as the best."""
+"""The share, or difference of ``t``, below which criteria made of ``t`` are ties.
+``t`` are the deviations from the level. ``TIE`` of the prior's standard deviation would
+not do: the criteria fall as ``exp(-t^2 / 2)``, and where all rows are six deviations
+off, the first of them would be as good as the best."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Variance(ScoreRule):
 
 @dataclass(frozen=True)
 class Random(Rule):
-    r"""Measure random rows, each as often as the others as far as possible.
+    r"""Measure rows drawn at random, each as often as the others as far as possible.
 
     Source:
         The usual baseline.
@@ -68,7 +68,7 @@ class Random(Rule):
     serves = Serves.ANYTHING
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
-        r"""Random rows, in the initial design too."""
+        r"""The rows drawn at random, in the initial design too."""
         N = len(context.open_rows)
         generator = round_generator(request.seed, request.round)
         left, rows = request.left.clone(), torch.empty(0, dtype=torch.long)
@@ -176,9 +176,7 @@ class UFunction(ScoreRule):
 
 
 ContourEntropy = UFunction
-"""The entropy of a side falls with the number of deviations from the level and with
-nothing else, so that it chooses the rows of ``UFunction``. The name is for those who
-look for it (Shannon's entropy; for contours Cole et al., 2023)."""
+"""The name of ``UFunction`` as Shannon's entropy of contours (Cole et al., 2023)."""
 
 
 @dataclass(frozen=True)

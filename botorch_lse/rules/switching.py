@@ -43,9 +43,9 @@ class Combined(Rule):
         rules: At least one rule.
 
     Raises:
-        ValueError: If there is none, one is no rule or sets the width of the intervals
-            (``TruncatedVariance``), or the rules pay for different ways from row to
-            row.
+        ValueError: If no rule is given, one is not a rule or sets the width of the
+            intervals (``TruncatedVariance``), or the rules pay for different ways
+            from row to row.
     """
 
     rules: tuple[Rule, ...]
@@ -65,7 +65,7 @@ class Combined(Rule):
 
     @property
     def intervals(self) -> IntervalPolicy:
-        r"""The interval policy, whichever rule chooses."""
+        r"""The joint interval policy, whichever rule chooses."""
         return IntervalPolicy.of_all([rule.intervals for rule in self.rules])
 
     def on(self, pool: Pool) -> Rule:
@@ -92,16 +92,16 @@ class Combined(Rule):
     # --- memory: one of each rule -----------------------------------------------------
 
     def start(self, posterior: PoolPosterior | None, beta: float) -> Any:
-        r"""The memories before any round."""
+        r"""The memories of all rules before any round."""
         return tuple(rule.start(posterior, beta) for rule in self.rules)
 
     def judged(self, memory: Any, widest: float | None, beta: float) -> Any:
-        r"""The memories after the sides were updated."""
+        r"""The memories of all rules after the sides were updated."""
         pairs = zip(self.rules, memory, strict=True)
         return tuple(rule.judged(own, widest, beta) for rule, own in pairs)
 
     def measured(self, before: Any, after: Any, rows: Tensor) -> Any:
-        r"""The memories after a round whose rows were measured."""
+        r"""The memories of all rules after a round whose rows were measured."""
         triples = zip(self.rules, before, after, strict=True)
         return tuple(rule.measured(b, a, rows) for rule, b, a in triples)
 

@@ -20,7 +20,7 @@ from botorch_lse.rules.lookahead import LookAhead, Reductions, Stays, Visits
 
 
 def stays_open(context: SelectionContext) -> Stays:
-    r"""The test of what stays undecided after a measurement, the means unchanged.
+    r"""The test of which targets stay undecided after a measurement, means unchanged.
 
     Args:
         context: The question: one level, or the maximiser.

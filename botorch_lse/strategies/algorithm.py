@@ -22,20 +22,20 @@ from botorch_lse.surrogate.remarks import Remark
 DECIDED, AUDITED, NOT_CONFIRMED = "decided", "audited", "not confirmed"
 BUDGET, EXHAUSTED = "budget", "rows exhausted"
 OUT_OF_REACH = "out of reach"
-"""Why a run ended that could go on measuring, but decide no more by it."""
+"""The stop reason of a run that could go on measuring but decide no more by it."""
 NONE_FOUND, ALL_ABOVE = "none found", "all above so far"
-"""Why a run ended whose values all lie on one side of the level: nothing of the other
-side was found, which is not to say that there is none."""
+"""The stop reasons of runs whose values all lie on one side of the level.
+Nothing of the other side was found, which is not to say that there is none."""
 CONTENT = "content known"
-"""Why a run ended once the share above the level was known well enough."""
+"""The stop reason of a run that knows the share above the level well enough."""
 MAX_FAILURES = 3
-"""How often a row may fail before it is not asked for any more. One failure is often
-chance (a worker died), and asking again costs one trial; a row that failed three times
-in a row will most likely fail again, and others would wait for it for ever."""
+"""The number of failures after which a row is not asked for any more.
+One failure is often chance (a worker died), and asking again costs one trial. A row
+that failed three times will most likely fail again, and others would wait for it."""
 UNBIASED = "Measurements were abandoned: assumed to be so whatever their values."
-"""What every answer says once something was abandoned."""
+"""The sentence that every answer has once something was abandoned."""
 EXCLUDED = "Rows were excluded: assumed to be so whatever their values."
-"""What every answer says once rows were excluded."""
+"""The sentence that every answer has once rows were excluded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True)
 class AlgorithmFacts:
-    r"""What the loop must know of an algorithm before any data.
+    r"""The facts that the loop must know of an algorithm before any data.
 
     Args:
         needs_its_rows: Whether rows that were not asked for teach nothing. A round is
@@ -93,7 +93,7 @@ class Algorithm(ABC):
 
     facts: AlgorithmFacts = AlgorithmFacts()
     audit_facts: AuditFacts | None = None
-    """What audits must know; ``None`` where a row's value does not show its side."""
+    """The facts for audits; ``None`` where a row's value does not show its side."""
 
     # --- learning ---------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ class Algorithm(ABC):
         r"""The rows to measure with replicates; fewer than asked if none is left."""
 
     def usable(self, belief: Any, request: PlanRequest) -> Tensor:
-        r"""``N`` counts of what may be planned: how often each row, beside the pending.
+        r"""The measurements that may be planned beside the pending ones (``N`` counts).
 
         Args:
             belief: The belief after the complete rounds.
@@ -143,7 +143,7 @@ class Algorithm(ABC):
     def repeats_left(
         self, belief: Any, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
-        r"""``N`` counts of how often each row may still be measured.
+        r"""The number of measurements that each row may still have (``N``).
 
         Args:
             belief: The belief after the complete rounds.
@@ -207,7 +207,7 @@ class Algorithm(ABC):
 
 @dataclass(frozen=True)
 class AuditFacts:
-    r"""What an audit must know of an algorithm before any data.
+    r"""The facts that an audit must know of an algorithm before any data.
 
     Args:
         n_outputs: How many values a measurement has.
@@ -235,7 +235,7 @@ class Auditable(Protocol):
         r"""The judge by which an audit compares values with the present claim."""
 
     def audit_noise(self, belief: Any, new: Observations) -> Tensor:
-        r"""``n`` or ``n x m`` noise variances of values, units of ``y`` squared."""
+        r"""The noise variances of values (``n`` or ``n x m``), in ``y`` squared."""
 
     def audit_noise_kind(self, belief: Any) -> str:
         r"""The kind of knowledge about the noise: see ``AuditNote``."""
@@ -299,7 +299,7 @@ class Predicts(Protocol):
     def predict(
         self, belief: Any, X: Tensor, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations of the function at ``M x d`` points.
+        r"""The means and standard deviations of the function at ``M x d`` points.
 
         Args:
             belief: The belief after the complete rounds.
@@ -314,7 +314,7 @@ class Predicts(Protocol):
         r"""The comparison of an output's predictions with what was measured."""
 
     def conservative(self, belief: Any, alpha: float) -> Tensor:
-        r"""``T`` bools: items that are above together with probability ``alpha``."""
+        r"""The items that together are above with probability ``alpha`` (bools)."""
 
     def remarks(self, belief: Any) -> tuple[Remark, ...]:
         r"""Remarks on the told values that the answer does not make itself."""
@@ -348,5 +348,5 @@ class Predicts(Protocol):
 
 
 def model_of(algorithm: Algorithm) -> Predicts | None:
-    r"""An algorithm with a model of the function, as such; else ``None``."""
+    r"""The algorithm, if it has a model of the function; else ``None``."""
     return cast(Predicts, algorithm) if algorithm.facts.predicts else None

@@ -28,7 +28,7 @@ from botorch_lse.surrogate.layout import Layout, OneOutputEach
 from botorch_lse.surrogate.settings import GaussianProcess
 
 LOOKAHEAD_ROWS = 2_500
-"""Rows of a pool up to which the default rule looks ahead: 0.3 seconds for a row."""
+"""The largest pool in which the default rule looks ahead (0.3 seconds for a row)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ class ComposedStrategy(Strategy):
             ``MinimumU()``.
 
     Raises:
-        ValueError: If a part is none, a number is out of range, or the rule does not
-            fit the goal.
+        ValueError: If a part is of a wrong type, a number out of range, or the rule
+            does not fit the goal.
         UnsupportedError: If a model's posterior path is not exact.
 
     Example:
@@ -181,12 +181,15 @@ class ComposedStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: each output has a Gaussian process."""
+        r"""Whether predictions exist: always, as each output has a Gaussian process."""
         return True
 
     @property
     def takes_history(self) -> bool:
-        r"""True, except with bounded norms, correlated or single outputs."""
+        r"""Whether old data can be learnt from.
+
+        Not with a bounded norm, nor where outputs are correlated or measured singly.
+        """
         is_alone = self.layout.is_together and self.parts.model.together is None
         return is_alone and self.model.norm_bound is None
 

@@ -18,8 +18,8 @@ from botorch_lse._device import CPU, Move, moved
 from botorch_lse.strategies.algorithm import Algorithm
 
 BELIEFS = frozenset({"start", "learn", "lose", "shown"})
-"""The methods of an algorithm that return a belief. Nobody outside looks into one, so
-it stays where it is."""
+"""The methods of an algorithm that return a belief.
+Nobody outside looks into a belief, so that it stays where it is."""
 
 
 def on_device(strategy: Any) -> Any:

@@ -21,25 +21,24 @@ if TYPE_CHECKING:
 ROUGH = 0.1
 """The tolerance of a forecast's designs: estimated gaps are far less exact."""
 HALVINGS = 4
-"""Bisections of the exponent after the first doubling that suffices: within 5 %."""
+"""The number of bisections after the first doubling that suffices: within 5 %."""
 LARGEST_BATCH = 75
-"""The batch, at most, for which a forecast's features are chosen: there are twice as
-many, and a design takes their square. A forecast is about many batches, whatever one
-holds, and the batch of who tells a whole table at once is the table."""
+"""The largest batch for which the features of a forecast are chosen.
+There are twice as many features, and a design takes their square. A forecast is about
+many batches, and whoever tells a whole table at once has one as large as it."""
 NEAR = 1.05
-"""Two numbers of evaluations count as the same forecast up to this factor."""
+"""The factor within which two numbers of evaluations are the same forecast."""
 CHECKS = 10
-"""A plan for several outputs is checked whenever a tenth of it was added."""
+"""The parts of a plan for several outputs: it is checked once one more was added."""
 MOST_PLANNED = 1000
 """The longest plan for several outputs: about a second of work."""
 DESIGNS = 6
-"""Designs of one forecast at most; two or three are usual."""
+"""The largest number of designs of one forecast; two or three are usual."""
 MOST = 2**24
-"""No more evaluations than this are forecast: nobody would make them."""
+"""The largest number of evaluations that is forecast: nobody would make more."""
 PER_ROW, FEW = 3, 10_000
-"""A forecast for the rows of a pool ends at ``PER_ROW`` evaluations per row, or at
-``FEW`` in a small pool: nobody makes more, so that their number is not worth the
-wait."""
+"""The largest forecast for the rows of a pool: per row, and in a small pool in all.
+Nobody makes more evaluations, so that their number is not worth the wait."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,7 @@ class OutputPlan:
         self.n += 1
 
     def _with(self, point: int) -> Tensor:
-        r"""The ``P`` covariances of a point with all, after the plan so far."""
+        r"""The covariances of a point with all, after the plan so far (``P``)."""
         past = self.path[: self.n]
         return self.covariance[point] - past[:, point] @ past
 

@@ -110,41 +110,41 @@ from botorch_lse.surrogate.remarks import (
 )
 
 LEAST_SHARE = 0.5
-"""The distance of the level from the data's mean, as a share of the width that decides,
-may be at most this for a learnt prior. A row is then decided once the data have reduced
+"""The largest distance of the level from the data's mean for a learnt prior.
+As a share of the width that decides. A row is then decided once the data have reduced
 its variance to a quarter or so; with larger shares rows in gaps of the data, of which
 nothing is known, are decided by the prior."""
 PAIRED_ROWS = 256
-"""The same where each row is compared with each other one."""
+"""The undecided rows that a forecast counts where a goal compares pairs of rows."""
 BY_PLAN = (
     "By a plan for the undecided row of which least is known, each time, until the "
     "current means decide every row at the width of the next round."
 )
-"""What the forecast for several outputs or levels rests on."""
+"""The basis of the forecast for several outputs or levels, in words."""
 ENDLESS = (
     "Rows very near to the level, or noise, take most of them: ask for less by a "
     "larger `epsilon`, end by `max_observations`, or look for a wrong value."
 )
-"""What a forecast says that ended where no number is worth the wait."""
+"""The advice of a forecast that ended where no number is worth the wait."""
 ADVICE = ("decades", "noise", "growing noise")
-"""Kinds of remarks that nobody is warned of: the answer holds as it is."""
+"""The kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
-"""What a run ends with whose values all lie on one side."""
+"""The stop reasons of a run whose values all lie on one side."""
 BEFOREHAND = (
     "Measurements off the pool count as made before the run: assumed to be of the same "
     "function, at points that were chosen whatever its values."
 )
-"""What an answer says that rests on a history as well."""
+"""The sentence of an answer that rests on a history as well."""
 SPENT = 0.1
-"""Share of the largest variance of a row that may be measured: rows below it are passed
-over where open rows may not be measured."""
+"""The share of the largest variance of usable rows below which others come first.
+Rows below it are passed over where open rows may not be measured."""
 MOST_FORESEEN = 1000
-"""Rows whose exact values are foreseen at most, to see whether these could decide more:
-it takes the time of a fit. With more rows a run is not found out of reach."""
+"""The largest number of rows whose exact values are foreseen, in the time of a fit.
+They show whether more can be decided; a larger run is not found out of reach."""
 STRAY = 0.5
-"""Standard deviations by which the width of a forecast is reduced. Estimates vary from
-round to round, and a row is decided the first time that its interval clears the level,
-which is earlier than at a constant estimate."""
+"""The standard deviations by which the width of a forecast is reduced.
+Estimates vary from round to round, and a row is decided the first time that its
+interval clears the level, which is earlier than at a constant estimate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class GaussianItems:
 
     @property
     def memory_budget(self) -> int:
-        r"""Bytes for arrays over items and their pairs."""
+        r"""The bytes for arrays over items and their pairs."""
         return self.posteriors[0].memory_budget
 
     @property
@@ -173,7 +173,7 @@ class GaussianItems:
 
     @property
     def correlation(self) -> Tensor | None:
-        r"""``T x m x m`` correlations of the outputs; ``None``: independent."""
+        r"""The correlations of the outputs (``T x m x m``); ``None``: independent."""
         return correlated.correlation_at(self.posteriors, self.rows)
 
     def variance(self, output: int, items: Tensor) -> Tensor:
@@ -239,7 +239,7 @@ class GaussianAlgorithm(Algorithm):
         items: Pool | None = None,
         **more: Any,
     ) -> Self:
-        r"""The algorithm of a strategy: its pool, batches and widths with these parts.
+        r"""The algorithm of a strategy: its pool, batches and widths with given parts.
 
         Args:
             strategy: One with ``pool``, ``batch_size``, ``delta`` and ``beta``.
@@ -662,7 +662,7 @@ class GaussianAlgorithm(Algorithm):
         return replace(learnt, slips=slips, doubted=doubted, sides=sides)
 
     def _items_of(self, rows: Tensor) -> Tensor:
-        r"""``T`` bools: the items that rows measure, where items are the candidates."""
+        r"""The items that rows measure, if the items are the candidates (bools)."""
         found = torch.zeros(len(self.items), dtype=torch.bool)
         rows = self.model.layout.at(rows)
         if len(self.items) == len(self.model.candidates):
@@ -1023,7 +1023,7 @@ class GaussianAlgorithm(Algorithm):
         return replace(belief, all_regions=regions, sides=sides)
 
     def _sure_by_prior_alone(self, fits: Fits, seen: Intervals) -> Tensor:
-        r"""``T`` bools: items that only the prior decides, not the data.
+        r"""The items that only the prior decides, not the data (``T`` bools).
 
         The prior by itself would decide them, and the data have hardly reduced their
         variance.
@@ -1118,7 +1118,7 @@ class GaussianAlgorithm(Algorithm):
         return torch.cat((rows, more))
 
     def _spent(self, belief: Belief, left: Tensor) -> Tensor:
-        r"""``N`` bools: rows known so well that others come first.
+        r"""The rows known so well that others come first (``N`` bools).
 
         Where open rows may not be measured, items that are compared with each other may
         depend on them, and a rule that looks at each row by itself would stay with one.
@@ -1167,13 +1167,13 @@ class GaussianAlgorithm(Algorithm):
         )
 
     def open_rows(self, belief: Belief) -> Tensor:
-        r"""``N`` bools: the rows from which the rule may choose."""
+        r"""The rows from which the rule may choose (``N`` bools)."""
         if self.rule.only_candidates and not self.model.is_initial(belief.fits):
             return belief.fits.layout.by_row(belief.sides.candidates)
         return torch.ones(len(self.pool), dtype=torch.bool)
 
     def usable(self, belief: Belief, request: PlanRequest) -> Tensor:
-        r"""``N`` counts of what may be planned and can tell more.
+        r"""The measurements that may be planned and can tell more (``N`` counts).
 
         Where all values are the same, noise that is learnt from them included, repeats
         cannot, nor can they where the model does not fit what was measured.
@@ -1273,7 +1273,7 @@ class GaussianAlgorithm(Algorithm):
         return self.rule.order(belief.memory, rows, before)
 
     def conservative(self, belief: Belief, alpha: float) -> Tensor:
-        r"""``T`` bools: items that are above together with probability ``alpha``."""
+        r"""The items that together are above with probability ``alpha`` (bools)."""
         goal, fits = self.goal, belief.fits
         if not isinstance(goal, Region) or not self.can_draw_content:
             missing = "an estimated level, or correlated outputs"
@@ -1373,7 +1373,7 @@ class GaussianAlgorithm(Algorithm):
         return found[0] if len(found) == 1 else torch.stack(found, dim=-1)
 
     def audit_noise_kind(self, belief: Belief) -> str:
-        r"""The kind of knowledge about the noise: see ``AuditBelief``."""
+        r"""The kind of knowledge about the noise; see ``AuditNote``."""
         fits = belief.fits
         if self.model.burn_in is not None:
             return SIDE  # estimates, another one for each row
@@ -1456,7 +1456,7 @@ class GaussianAlgorithm(Algorithm):
     def predict(
         self, belief: Belief, X: Tensor, data: Observations | None = None
     ) -> tuple[Tensor, Tensor]:
-        r"""Means and standard deviations at any points; see ``Predicts``."""
+        r"""The means and standard deviations at any points; see ``Predicts``."""
         belief = self.shown(belief)
         if not belief.fits.is_informed:
             raise UnsupportedError(
@@ -1598,7 +1598,7 @@ class GaussianAlgorithm(Algorithm):
     def _at_rows(
         self, belief: Belief, rows: Tensor
     ) -> tuple[GaussianAlgorithm, Belief]:
-        r"""The same question and belief, about some rows of the pool.
+        r"""The algorithm and belief of the same question, about some rows of the pool.
 
         Args:
             belief: The belief after the complete rounds.

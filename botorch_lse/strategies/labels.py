@@ -40,7 +40,7 @@ from botorch_lse.strategies.loop import Strategy
 from botorch_lse.surrogate.settings import one_each
 
 WORDS = {"above": ABOVE, "below": BELOW}
-"""How sides may be written out."""
+"""The words for sides, and their codes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Labels(Algorithm):
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
-        r"""The facts: any rows teach, since what is drawn does not hang on rounds."""
+        r"""The facts: any rows teach, since draws do not depend on rounds."""
         return AlgorithmFacts(size_is_open=self.batch_size is None)
 
     @property
@@ -320,7 +320,7 @@ def audit(
 
 
 def checked_sides(given: Any, pool: Pool) -> Tensor:
-    r"""``N`` codes, above or below, from words, bools or codes.
+    r"""The codes of sides, above or below, from words, bools or codes (``N``).
 
     Raises:
         ValueError: If they are not one label for each row, or if the index of a table's

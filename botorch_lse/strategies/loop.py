@@ -52,15 +52,15 @@ from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
 MOST_LISTED = 50_000_000
-"""Measurements that ``ask`` lists row by row at most: 400 MB."""
+"""The largest round, in measurements, that ``ask`` lists row by row (400 MB)."""
 MOST_AT_ONCE = 2048
-"""Measurements that engines may ask for in one call. Each is planned beside those
-before it, so that the time grows with the square: half a minute in a pool of a thousand
-rows, and an hour for ten times as many."""
+"""The largest number of measurements that engines may ask for in one call.
+Each is planned beside those before it, so that the time grows with the square: half a
+minute in a pool of a thousand rows, and an hour for ten times as many."""
 
 MOST_COMPARED = 256
-"""Unlabelled values up to which a call that gives the size of a batch is compared with
-the batch: planning it again takes half a second in a pool of a thousand."""
+"""The largest group of unlabelled values that is compared with a batch of its size.
+Planning that batch again takes half a second in a pool of a thousand rows."""
 
 
 @dataclass(frozen=True, eq=False, init=False)  # each subclass has its own fields
@@ -103,7 +103,7 @@ class Strategy(ABC):
             cls.__post_init__ = ordinary(cls.__post_init__)  # type: ignore[attr-defined]
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        r"""A ``ComposedStrategy`` where the class that is called is ``Strategy``."""
+        r"""Make a ``ComposedStrategy`` where ``Strategy`` itself is called."""
         if cls is Strategy:
             # As ``pathlib.Path`` does. The package loads the class that is made, which
             # knows this module: an import here would close a circle of files.
@@ -848,7 +848,7 @@ def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
 
 
 def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
-    r"""The rows of the pool by round, from an argument of ``replay``.
+    r"""The rows of the pool by round, read from an argument of ``replay``.
 
     Raises:
         ValueError: If it is no such dictionary.
@@ -915,7 +915,7 @@ def looks(group: Observations, last: int) -> int:
 
 
 def _label(round: int, group: Observations) -> int:
-    r"""The label that a waiting group gets if it is told at a round: see ``looks``."""
+    r"""The label of a waiting group if it is told at the given round; see ``looks``."""
     assert group.round is not None  # how many looks it is
     n = int(group.round[0])
     return round + (n if n > 1 else 0)
@@ -935,7 +935,7 @@ def looks_in_one_call(n: int, size: int) -> int:
 
 
 def looks_of_all(state: State, told: Observations) -> int:
-    r"""The largest number of looks that measurements of unknown rounds can be.
+    r"""The largest number of looks that measurements of unknown rounds may count as.
 
     Told as ``told.at_round(state.round + n)`` they count as ``n`` looks, with one
     interval after the last: none is narrower than that of a run that looked less often.
@@ -950,13 +950,13 @@ def looks_of_all(state: State, told: Observations) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Unasked:
-    r"""Measurements that came without being asked for, since the last that were.
+    r"""Measurements that nobody asked for, since the last ones that were asked for.
 
-    It is told together, so that it does not matter in which portions it comes.
+    They are told together, so that it does not matter in which portions they come.
 
     Args:
-        state: The state after it.
-        start: The state before it.
+        state: The state after them.
+        start: The state before them.
         group: The measurements.
     """
 
@@ -1022,7 +1022,7 @@ def _entries(observations: Observations) -> list[tuple[Any, ...]]:
 
 
 GOAL = ("threshold", "omega", "maximize", "epsilon", "targets", "goal")
-"""The arguments, of those a strategy has, that say what it is to decide."""
+"""The arguments of strategies that say what is to be decided."""
 
 
 def check_state(strategy: Strategy, state: object) -> None:
@@ -1126,7 +1126,7 @@ class Answer:
 
     @cached_property
     def as_decided(self) -> Classification:
-        r"""The same by what the run itself believes: no model is fitted for it."""
+        r"""The answer by the run's own belief, for which no model is fitted."""
         return self._of(self.run)
 
     def _of(self, run: Run) -> Classification:
@@ -1214,7 +1214,7 @@ class State:
 
     @cached_property
     def rows_of_size(self) -> dict[int, Tensor]:
-        r"""The rows planned so far for a size that the caller gives."""
+        r"""The rows planned so far for a batch whose size the caller gives."""
         return {}
 
     @property
@@ -1377,7 +1377,7 @@ class State:
 
     @property
     def next_label(self) -> int:
-        r"""The round after the open one and all that waits for its end."""
+        r"""The first round number after the open round and all that waits for it."""
         label = self.round + 1
         for group in self.deferred:
             label = _label(label, group) + 1
@@ -1405,7 +1405,7 @@ class State:
         return torch.tensor(sorted(rows), dtype=torch.long)
 
     def uses(self, n_rows: int) -> Tensor:
-        r"""``n_rows`` counts of how often each row was measured or used up."""
+        r"""The number of times that each row was measured or used up (``n_rows``)."""
         lost = torch.tensor([row for _, row in self.abandoned], dtype=torch.long)
         rows = torch.cat((self.observations.measured, lost))
         return torch.bincount(rows, minlength=n_rows)

@@ -141,7 +141,7 @@ class GPParetoStrategy(Strategy):
 
     @property
     def takes_history(self) -> bool:
-        r"""True: each output has a Gaussian process."""
+        r"""Whether old data can be learnt from: always, by each output's process."""
         return True
 
     def with_history(self, history: History) -> Strategy:
@@ -162,7 +162,7 @@ class GPParetoStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: each output has a Gaussian process."""
+        r"""Whether predictions exist: always, as each output has a Gaussian process."""
         return True
 
     @property

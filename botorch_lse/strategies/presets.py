@@ -149,9 +149,9 @@ class GPStrategy(Strategy):
     history: History | None = None
 
     goals: ClassVar[tuple[str, ...]] = ("threshold", "omega")
-    """The levels that may be given; ``"maximiser"``: none as well."""
+    """The levels that may be given; ``"maximiser"`` means that none need be given."""
     source: ClassVar[str] = "Gotovos et al. 2013, {theorem}"
-    """The theorem, for ``guarantee``."""
+    """The theorem that ``guarantee`` names."""
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -196,7 +196,7 @@ class GPStrategy(Strategy):
 
     @property
     def takes_history(self) -> bool:
-        r"""True, except with ``norm_bound`` (its kernel is given) or a burn-in."""
+        r"""Whether old data can be learnt from: not with ``norm_bound`` or burn-in."""
         return self.norm_bound is None and self.burn_in_plan is None
 
     def with_history(self, history: History) -> Strategy:
@@ -245,7 +245,7 @@ class GPStrategy(Strategy):
 
     @property
     def can_predict(self) -> bool:
-        r"""True: every answer comes with the Gaussian process's posterior."""
+        r"""Whether predictions exist: always, from the Gaussian process's posterior."""
         return True
 
     def _complete(self, observations: Observations) -> Observations:
@@ -316,7 +316,7 @@ class MaxVarianceStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class RandomStrategy(GPStrategy):
-    r"""Measure random rows, each as often as the others as far as possible.
+    r"""Measure rows drawn at random, each as often as the others as far as possible.
 
     Regions and classes are those of LSE. Arguments: see ``GPStrategy``; ``n_initial``
     is ignored, everything is random.
@@ -359,8 +359,9 @@ class LSEStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class ImplicitLSEStrategy(GPStrategy):
-    r"""LSE for the level ``omega max f``: measure the widest region among the rows that
-    are undecided or may be the maximiser.
+    r"""LSE for the level ``omega max f``, a share of the unknown maximum.
+
+    It measures the widest region of a row that is undecided or may be the maximiser.
 
     Args:
         drop_maximisers: Whether decided rows are left alone once they cannot be the
@@ -488,9 +489,9 @@ class MELKStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class MILKStrategy(GPStrategy):
-    r"""MILK on a Gaussian process: batches that lower the worst variance of the open
-    pairs ``f(x) - omega f(x')``.
+    r"""MILK on a Gaussian process: batches for a level that is a share of the maximum.
 
+    A batch lowers the worst variance of the open pairs ``f(x) - omega f(x')``.
     ``x`` is above once every pair ``(x, x')`` is certain, below once one is refuted; a
     row below leaves all pairs. The unknown maximum is never estimated. Pairs are judged
     by their own posterior intervals, not intersected; what is decided stays decided.
@@ -529,8 +530,7 @@ class MILKStrategy(GPStrategy):
 
 @dataclass(frozen=True, eq=False)
 class HRAGEStrategy(GPStrategy):
-    r"""H-RAGE on a Gaussian process, in batches: estimate the noise of each row, then
-    measure accordingly.
+    r"""H-RAGE on a Gaussian process: batches that respect the noise of each row.
 
     With ``variance_bounds`` a burn-in estimates the noise of every row: the first
     rounds are HEAD's two designs on ``pool.features`` (``pool.X`` without), split
@@ -690,7 +690,7 @@ class HRAGEStrategy(GPStrategy):
         return 0 if data is None else data.n
 
     def variances(self, state: State) -> Tensor | None:
-        r"""``N`` noise variances, known or estimated; ``None`` during the burn-in.
+        r"""The noise variances of the rows (``N``); ``None`` during the burn-in.
 
         Also ``None`` for a model that fits a single noise variance.
         """
@@ -833,7 +833,7 @@ class TruVaRStrategy(GPStrategy):
 
     @cached_property
     def points(self) -> Tensor:
-        r"""The point number of each of ``N`` rows, equal at all levels of a point."""
+        r"""The number of each row's point, the same at all noise levels (``N``)."""
         return points_of(self.pool.X[:, :-1] if self.has_levels else self.pool.X)
 
     @cached_property

@@ -26,13 +26,13 @@ from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy
 
 CENTRES = 4
-"""Design points around which rows are drawn at most: a system may fail in several
-ways."""
+"""The largest number of design points around which rows are drawn.
+A system may fail in several ways."""
 APART = 2.0
-"""Deviations between two of them, so that they are different ways."""
+"""The deviations between two design points that make them different ways to fail."""
 WORTH = 2.0
-"""Rows whose density is smaller than that of the likeliest by more than a factor of
-``exp(WORTH^2)`` weigh too little to draw around them."""
+"""The share of the largest density, ``exp(-WORTH^2)``, below which rows are left out.
+They weigh too little to draw around them."""
 
 
 def extended(state: State, n: int) -> State:

@@ -25,14 +25,14 @@ from botorch_lse.strategies.forecast import (
 MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
 FORECAST_ROWS = 1024
-"""Undecided rows that count in the forecast of a larger pool, a second of work at most:
-those that need the most measurements. These and as many others, drawn at random, are
-measured."""
+"""The number of undecided rows that count in the forecast of a larger pool.
+Those that need the most measurements, a second of work at most. These and as many
+others, drawn at random, are measured."""
 DESIGNED_ROWS = 100
-"""Rows of the largest pool in which a forecast for several outputs or levels is made by
-designs, which come nearer to what a run takes: within a factor of two."""
+"""The largest pool in which forecasts for several outputs or levels use designs.
+Designs come nearer to what a run takes: within a factor of two."""
 LARGEST = 2 * FORECAST_ROWS
-"""Rows of the largest pool of which all count in a forecast."""
+"""The largest pool of which all rows count in a forecast."""
 
 
 def rows_forecast(
@@ -95,7 +95,7 @@ def rows_forecast(
 
 
 def some_rows(n_rows: int, without: Tensor, size: int) -> Tensor:
-    r"""The same random rows of a pool at every call.
+    r"""A random choice of a pool's rows, the same at every call.
 
     Args:
         n_rows: The rows of the pool.

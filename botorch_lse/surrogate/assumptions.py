@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 ALARM = 1e-4
-"""Probability of an alarm by values that are as stated, for each test. It is small, as
-a run is tested after every round."""
+"""The probability of a false alarm by each test.
+It is small, as a run is tested after every round."""
 SAME = 1e-6
-"""Exact values of one row are the same up to this share of the range of all values:
-decimals differ in the last digit, and single precision in the seventh."""
+"""The share of the range of all values within which exact values of a row are equal.
+Decimals differ in the last digit, and single precision in the seventh."""
 DELTA = 0.05
-"""One minus the confidence of the noise that is taken in place of a stated one."""
+"""One minus the confidence of the noise that replaces a stated one."""
 CLEARLY = 5.0
-"""Noise deviations by which a measured value lies off its own prediction."""
+"""The noise deviations beyond which a measured value is off its own prediction."""
 FEW = 0.1
-"""Share of the values that may do so, and two at least: one may be a slip."""
+"""The share of the values that may be off, and two at least: one may be a slip."""
 SLIGHT = 0.01
-"""Share of the values' deviation below which such a distance is no matter."""
+"""The share of the values' deviation below which being off does not matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def _at_most(within: Tensor, freedom: Tensor) -> Tensor:
 
 
 def off_their_values(L: Tensor, a: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
-    r"""``n`` bools: values far from what the model, which knows them, says there.
+    r"""Whether values are far from what the model that knows them says (``n`` bools).
 
     The residual is ``y - mean = v (L L')^-1 (y - m)``. Its deviation is at most that of
     the noise if the model is right, so that ``CLEARLY`` is a small probability.

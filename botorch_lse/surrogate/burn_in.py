@@ -20,8 +20,8 @@ from botorch_lse.estimators import ArmStatistics, head_designs, head_from_arms
 from botorch_lse.estimators.variance import quadratic_features
 
 PER_DIRECTION = 20
-"""Measurements of the default burn-in per dimension of the quadratic features. Half of
-them estimate the variances; the standard error at the worst row is then at most
+"""The default burn-in's measurements per dimension of the quadratic features.
+Half of them estimate the variances; the standard error at the worst row is then at most
 ``sqrt(2 / 10) = 0.45`` of the largest variance, enough to tell loud rows from quiet."""
 
 
@@ -55,7 +55,7 @@ class BurnInData:
         return self.variances is None
 
     def counts(self, stage: int) -> Tensor:
-        r"""``N`` counts of how often each row was measured in stage 0 or 1."""
+        r"""The number of measurements of each row in stage 0 or 1 (``N``)."""
         return (self.first, self.second)[stage].counts
 
     def add(self, stage: int, new: Observations) -> BurnInData:
@@ -91,7 +91,7 @@ class BurnIn:
 
     @cached_property
     def stages(self) -> tuple[Tensor, Tensor]:
-        r"""``N`` counts for each stage: how often to measure each row."""
+        r"""The number of measurements of each row in each stage (``N`` per stage)."""
         designs = head_designs(self.Phi)
         least = designs.least
         size = self.size
@@ -116,7 +116,7 @@ class BurnIn:
         return int(data.first.n >= int(self.stages[0].sum()))
 
     def after(self, data: BurnInData, new: Observations) -> BurnInData:
-        r"""The data after one more complete round; with the variances after the last.
+        r"""The data after one more complete round; the last round adds the variances.
 
         Args:
             data: What was measured before.
@@ -130,7 +130,7 @@ class BurnIn:
         return replace(data, variances=found.variances)
 
     def plan(self, data: BurnInData, size: int, left: Tensor, out: Tensor) -> Tensor:
-        r"""``N`` counts of the next round: a share of what the stage still needs.
+        r"""The next round: a share of what the stage still needs (``N`` counts).
 
         Args:
             data: The measurements.
@@ -153,7 +153,7 @@ class BurnIn:
 
 
 def _share(wanted: Tensor, size: int, room: Tensor) -> Tensor:
-    r"""``N`` counts in the proportions ``wanted``, none above ``room``.
+    r"""Whole counts in the proportions ``wanted``, none above ``room`` (``N``).
 
     Args:
         wanted: ``N`` counts whose proportions are wanted.

@@ -19,27 +19,27 @@ from botorch_lse.functional.scores import TINY
 from botorch_lse.models.gaussian_process import PoolPosterior, row_blocks
 
 SAMPLES = 2_000
-"""Joint draws of all rows in doubt; a quantile of 2.5 % then rests on 50 of them."""
+"""The number of joint draws of rows in doubt: a quantile of 2.5 % rests on 50."""
 MOST_EXACT = 2_000
-"""Rows in doubt up to which draws are exact; a factorisation of more takes seconds."""
+"""The number of rows in doubt up to which draws are exact: more would take seconds."""
 MOST_DRAWN = 20_000
-"""Rows in doubt of which all are drawn for a content; of more, a sample of about so
-many stands for all."""
+"""The number of rows in doubt up to which all are drawn for a content.
+Of more rows, a sample of about this size stands for all."""
 SURE = 6.0
-"""Standard deviations from the level at which rows count as known: an error of 1e-9 a
-row."""
+"""The standard deviations from the level beyond which rows count as known.
+This is wrong with a probability of 1e-9 for each row."""
 RARE = 1e-6
-"""Probability that draws would have let in a row that is left out before drawing."""
+"""The probability that draws would have let in a row that is left out beforehand."""
 FACTOR_JITTER = 1e-10
-"""Added to the covariance of rows, as a share of the largest variance, so that it can
-be factorised; enlarged tenfold until it is enough."""
+"""The share of the largest variance that is added to factorise a covariance.
+It is enlarged tenfold until it is enough."""
 RANK = 256
-"""Columns of a ``LowRank`` factor; fewer where they do not fit a quarter of the memory
-budget."""
+"""The largest number of columns of a ``LowRank`` factor.
+There are fewer where they do not fit a quarter of the memory budget."""
 PIVOTS = 32
-"""Of them computed together."""
+"""The number of columns of a ``LowRank`` factor that are computed together."""
 ENLARGED = 1e-9
-"""The share of a variance by which what a factor leaves is raised."""
+"""The share of a variance that is added to what a low-rank factor leaves of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class LowRank:
 
 
 def _columns(posterior: PoolPosterior, pivots: Tensor, rows: Tensor) -> Tensor:
-    r"""Covariances of pivots, given by their places in ``rows``, with all of these."""
+    r"""The covariances of pivots, given by their places in ``rows``, with all rows."""
     of_rows = posterior.against(rows[pivots])
     blocks = row_blocks(
         len(rows), len(posterior.indices) + len(pivots), posterior.memory_budget
@@ -162,7 +162,7 @@ def content_draws(
     n: int = SAMPLES,
     seed: int = 0,
 ) -> Tensor:
-    r"""``n`` posterior draws of the content; decided items keep their sides.
+    r"""Posterior draws of the content (``n``), in which decided items keep their sides.
 
     The items of the last class are counted.
 
@@ -244,7 +244,7 @@ def _drawn_members(
 def _in_doubt(
     posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
 ) -> Tensor:
-    r"""``r`` bools: rows near a level, by the posterior of its output."""
+    r"""Whether rows are near a level, by the posterior of its output (``r`` bools)."""
     found = torch.zeros(len(rows), dtype=torch.bool)
     for levels, posterior in zip(cells.levels, posteriors, strict=True):
         mean, reach = posterior.mean[rows], SURE * posterior.sigma[rows]
@@ -256,7 +256,7 @@ def _in_doubt(
 def _deviations(
     posteriors: Sequence[PoolPosterior], cells: Cells, rows: Tensor
 ) -> Tensor:
-    r"""``r`` standard deviations by which rows are likely to be of the last class.
+    r"""The standard deviations by which rows are likely of the last class (``r``).
 
     Args:
         posteriors: On the pool, of each output.
@@ -315,7 +315,7 @@ def conservative_rows(
     n: int = SAMPLES,
     seed: int = 0,
 ) -> Tensor:
-    r"""``T`` bools: the largest nested set that is of the last class as a whole.
+    r"""The largest nested set that is of the last class as a whole (``T`` bools).
 
     Rows enter in the order of their probability of being above, as long as at least a
     share ``alpha`` of the joint draws has all of them above. All rows matter here, and

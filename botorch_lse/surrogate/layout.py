@@ -63,7 +63,7 @@ class Layout:
         return candidates
 
     def by_row(self, of_candidates: Tensor) -> Tensor:
-        r"""Numbers of the candidates, for the rows that measure them."""
+        r"""The numbers of candidates, given to the rows that measure them."""
         return of_candidates
 
     def split(self, rows: Tensor) -> list[Tensor]:
@@ -90,7 +90,7 @@ class Layout:
         return how(torch.stack(list(each)))
 
     def per_cost(self, scores: Tensor) -> Tensor:
-        r"""Scores by row per cost, where outputs differ in price."""
+        r"""The scores by row per cost, where outputs differ in price."""
         return scores
 
     # --- measurements -----------------------------------------------------------------
@@ -128,7 +128,7 @@ class OneOutputEach(Layout):
 
     @property
     def is_together(self) -> bool:
-        r"""False: a measurement reveals one output."""
+        r"""Whether a measurement reveals all outputs: here it reveals one."""
         return False
 
     @property
@@ -177,7 +177,7 @@ class OneOutputEach(Layout):
         return candidates + output * self._n_candidates
 
     def by_row(self, of_candidates: Tensor) -> Tensor:
-        r"""Numbers of the candidates, once for each output."""
+        r"""The numbers of candidates, once for each output."""
         return of_candidates.repeat(self.n_outputs)
 
     def split(self, rows: Tensor) -> list[Tensor]:
@@ -198,7 +198,7 @@ class OneOutputEach(Layout):
         return self.values(each)
 
     def per_cost(self, scores: Tensor) -> Tensor:
-        r"""Scores by row, divided by the costs of the rows."""
+        r"""The scores by row, divided by the costs of the rows."""
         costs = self.pool.costs
         if costs is None:
             return scores

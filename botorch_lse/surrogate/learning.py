@@ -34,24 +34,24 @@ else:  # both bring SciPy
 from botorch_lse.surrogate.posterior import _one_process
 
 Refit = int | float | Callable[[int], bool]
-"""How often to refit: every ``n`` rounds (an int), when the rounds have grown by a
-factor (a float), or whether to after a number of rounds (a function)."""
+"""The times of fits: every ``n`` rounds (int), by growth (float), or by a function.
+A float: once the rounds have grown by this factor. A function says after how many."""
 REACH = 0.2
-"""Widths of the pool's range beyond it, in any input, up to which old values count for
-the initial design: about the likeliest lengthscale of one input by the default
-prior."""
+"""The distance from the pool within which old values count for the initial design.
+In widths of the pool's range, in any input: about the likeliest lengthscale of one
+input by the default prior."""
 ALIKE = 1e-12
-"""Values that differ by no more than this share of their size count as alike."""
+"""The share of their size by which values may differ and still count as alike."""
 UNFITTED_NOISE = 1e-2
-"""The noise variance, as a share of the prior's, assumed while first rows are chosen
-before any fit: without noise a row next to a chosen one would count as known."""
+"""The noise variance assumed before any fit, as a share of the prior's.
+Without noise a row next to a chosen one would count as known."""
 FITTED_NOISE = 2e-6
-"""Known noise is no smaller in a fit, as a share of the spread of the values: GPyTorch
-raises it to 1e-6 with a warning. The fitted process then gets the noise as it is."""
+"""The smallest known noise in a fit, as a share of the spread of the values.
+GPyTorch raises it to 1e-6 with a warning. The process then gets the noise as it is."""
 _RANDOM_LOCK = RLock()
-"""Held while a fit uses torch's random numbers, which all threads share: of two fits
-that both put back what they found, the one that started later would put back what the
-other had drawn."""
+"""A lock held while a fit uses torch's random numbers, which all threads share.
+Of two fits that both put back what they found, the one that started later would put
+back what the other had drawn."""
 
 
 @contextmanager
@@ -138,7 +138,7 @@ class OutputModel:
         return prior.given(self.history.X, self.history.y, noise)
 
     def noise_of_history(self, prior: GPPrior) -> Tensor:
-        r"""Noise variances of history's values: told, stated, or the process's.
+        r"""The noise variances of history's values: told, stated, or the process's.
 
         Args:
             prior: The process, fixed or fitted.
@@ -174,13 +174,13 @@ class OutputModel:
 
     @cached_property
     def within_reach(self) -> Tensor:
-        r"""``n`` bools: points of history that inform about the pool."""
+        r"""Whether each point of history informs about the pool (``n`` bools)."""
         assert self.history is not None
         return widths_beyond(self.history.X, self.pool.bounds).amax(dim=-1) <= REACH
 
     @property
     def exact_in_history(self) -> Tensor:
-        r"""``n`` bools: values of history that count as exact."""
+        r"""Whether each value of history counts as exact (``n`` bools)."""
         assert self.history is not None
         y, noise = self.history.y, self._known_noise_of_history()
         if noise is None:
@@ -189,7 +189,7 @@ class OutputModel:
 
     @cached_property
     def known_noise(self) -> Tensor | None:
-        r"""``N`` noise variances, where the strategy or the pool knows them."""
+        r"""The noise variances that the strategy or the pool knows (``N``), if any."""
         if self.noise_std is None:
             return self.pool.noise_var
         variance = torch.tensor(self.noise_std**2, dtype=torch.float64)
@@ -197,7 +197,7 @@ class OutputModel:
 
     @property
     def expects_noise(self) -> bool:
-        r"""Whether new values have noise variances: known, or told as history's are."""
+        r"""Whether new values have noise variances, known or told as history's are."""
         told = self.history is not None and self.history.yvar is not None
         return self.known_noise is not None or told
 
@@ -247,7 +247,7 @@ class OutputModel:
         return float(y.max() - y.min()) <= ALIKE * float(y.abs().max())
 
     def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
-        r"""``N`` noise variances of new observations, at least the least noise.
+        r"""The noise variances of new observations, at least the least noise (``N``).
 
         Args:
             prior: The process, fixed or fitted.

@@ -46,16 +46,16 @@ from botorch_lse.surrogate.learning import (
 from botorch_lse.surrogate.posterior import Fits
 
 FIRST_PER_INPUT = 10
-"""Rows of the initial design per input where a model is learnt: with ``2 (d + 1)`` of
-them, a default model said of functions with hidden regions that all is decided in 17 of
-40 runs, with ten in 4."""
+"""The number of initial rows per input where a model is learnt.
+With ``2 (d + 1)`` rows in all a default model, on functions with hidden regions, said
+too early that all is decided in 17 of 40 runs; with ten per input in 4."""
 MOST_FIRST_INPUTS = 10
-"""Inputs that count for the initial design: of the thousand bits of a fingerprint few
-are free, and no hundred rows fill a space of more than ten."""
+"""The largest number of inputs that count for the initial design.
+Of a thousand bits of fingerprints few are free; 100 rows do not fill ten inputs."""
 REPEATS = 4
-"""Rows of the initial design measured again where the noise is learnt. Values of
-different rows alone do not tell noise from a function that varies fast; a fit then took
-all of a region for noise, and said that nothing is above the level."""
+"""The number of initial rows that are measured again where the noise is learnt.
+Values of different rows alone do not tell noise from a function that varies fast; a fit
+then took all of a region for noise, and said that nothing is above the level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +317,7 @@ class GaussianProcesses:
             yield own, self.layout.places(history.indices, j)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
-        r"""``N`` bools: rows that can be measured, of points not measured yet.
+        r"""Whether rows can be measured at points not measured yet (``N`` bools).
 
         Args:
             measured: The rows that were measured, replicates included.
@@ -466,7 +466,7 @@ class GaussianProcesses:
     def floors(
         self, refuted: Sequence[Refuted | None], history: Observations
     ) -> tuple[Tensor, ...]:
-        r"""``N`` least noise variances per output; empty if none is refuted."""
+        r"""Least noise variances by output (``N`` each); empty if none is refuted."""
         if not any(refuted):
             return ()
         floors = []

@@ -73,11 +73,11 @@ class Fits:
 
     @property
     def new_noise(self) -> Tensor:
-        r"""Noise variances of new observations by row, of the first output if all."""
+        r"""Noise variances of new values by row: of its own or the first output."""
         return self.layout.values(self.noise)
 
     def noise_of(self, new: Observations) -> tuple[Tensor, ...]:
-        r"""Noise variances of measurements, given or estimated, for each output."""
+        r"""The noise variances of measurements, given or estimated, for each output."""
         pairs = zip(self.layout.by_output(new), self.noise, strict=True)
         found = [
             noise[own.indices] if own.yvar is None else own.yvar for own, noise in pairs
@@ -88,7 +88,7 @@ class Fits:
         return tuple(found)
 
     def surprises(self, new: Observations) -> tuple[Tensor, ...]:
-        r"""Standardised residuals of values from predictions, for each output."""
+        r"""The standardised residuals of values from predictions, for each output."""
         given = self._given(new)
         if self.posteriors[0].is_correlated:
             return correlated.surprises(self.posteriors, *given)

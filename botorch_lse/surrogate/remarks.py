@@ -18,37 +18,36 @@ from botorch_lse._numerals import written
 from botorch_lse.surrogate.assumptions import Refuted
 
 MOST_LEVELS = 5
-"""Values that take no more different numbers than this are hardly measurements."""
+"""The number of different values up to which values are hardly measurements."""
 ROWS_PER_LEVEL = 2
-"""Measured rows for each of these numbers, so that it is no chance: as many at least.
-Values of few rows, or of rows that were measured again, are few by themselves."""
+"""The least number of measured rows for each different value."""
 LEAST_ROWS = 8
-"""Measured rows before the number of different values is looked at."""
+"""The number of measured rows from which different values are counted."""
 GROSS = 10.0
-"""Robust deviations from the median beyond which a value may be a slip: 591 for 59.1
-among values of 20 to 100 is 18. No sample of a normal distribution has one."""
+"""The robust deviations from the median beyond which a value may be a slip.
+591 for 59.1 among values of 20 to 100 is 18; a normal sample has no such value."""
 NORMAL = 1.4826
-"""Median absolute deviations of a normal distribution in its standard deviation."""
+"""A normal distribution's standard deviation in median absolute deviations."""
 DECADE = 10.0
-"""Positive values that span so much are looked at by their logarithms, since of such
-values the largest is always far from the median."""
+"""The ratio of positive values from which on their logarithms are looked at.
+Of such values the largest is always far from the median."""
 MANY_DECADES = 2.0
-"""Decades of positive values from which on logarithms are suggested."""
+"""The decades of positive values from which on logarithms are suggested."""
 LEAST_VALUES = 6
-"""Values before any of them is looked at."""
+"""The number of values from which on any of them is looked at."""
 ALONE = 0.75
-"""A slip has no other value nearer to it than this share of its distance from the
-median. The largest values of a region, or of a long tail, have."""
+"""The share of its distance from the median within which a slip has no other value.
+The largest values of a region, or of a long tail, have one."""
 FAR = 1.0
-"""Widths of the pool's range beyond it from which an old value is asked about."""
+"""The distance beyond the pool, in its widths, at which old values are asked about."""
 NAMED = 3
-"""Old values that a remark names; it counts the others."""
+"""The number of old values that a remark names; it counts the others."""
 CLEAR_SLIP = 5.0
-"""Deviations of the prediction by all other values beyond which one is asked about."""
+"""The deviations from all others' prediction beyond which a value is asked about."""
 
 
 class DataWarning(BotorchWarning):
-    r"""Told values are not what the model takes them for; see ``state.remarks``."""
+    r"""The warning that told values are not what the model takes them for."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +290,7 @@ def gross(y: Tensor) -> Tensor:
 
     Measured by the median of the distances from the median, which one slip does not
     move, so that it cannot hide itself. A value that another one confirms, of the same
-    row or not, is none; nor are those at the end of a long tail.
+    row or not, is no slip; nor are those at the end of a long tail.
 
     Args:
         y: ``n`` values.
@@ -306,7 +305,7 @@ def gross(y: Tensor) -> Tensor:
 
 
 def _far_off(y: Tensor) -> Tensor:
-    r"""``n`` bools: values far from the median and from every other value."""
+    r"""Whether values are far from the median and from all others (``n`` bools)."""
     distance = (y - y.median()).abs()
     spread = NORMAL * distance.median()
     # Where most values are the same there is no spread to measure others by.

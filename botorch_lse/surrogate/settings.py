@@ -32,8 +32,8 @@ from botorch_lse.surrogate.learning import OutputModel, Refit
 from botorch_lse.surrogate.outputs import GaussianProcesses
 
 LEVEL_Z = 1.5
-"""Prior standard deviations within which a learnt model must hold the level. Anything
-between 1 and 2 serves; it must stay below the width that decides."""
+"""The prior deviations from the mean within which a learnt model must hold the level.
+Anything between 1 and 2 serves; it must stay below the width that decides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class GaussianProcess:
 
 
 def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
-    r"""One value per output, from a sequence of values or one value for all.
+    r"""One value for each output, from a sequence of values or one value for all.
 
     Raises:
         ValueError: If it is a sequence of another length.

@@ -59,14 +59,14 @@ from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
 
 DRAWS = 4096
-"""Rows drawn ahead for one claim; a claim that needs more of them is not worth it."""
+"""The number of rows drawn ahead for one claim: one that needs more is not worth it."""
 UNJUDGED = (
     "Not audited: the model learns another noise for each row, so that one value says "
     "little of an output that has two levels. State the noise to have it audited."
 )
-"""What an answer says that no audit can judge."""
+"""The sentence of an answer that no audit can judge."""
 TAKEN_BACK = 0.5
-"""A claim is given up once the model takes back this share of what is tolerated."""
+"""The share of the tolerance that, once taken back by the model, ends a claim."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Claim:
     def of(
         cls, labels: Tensor, judge: Judge, rows: Tensor, seed: int, attempt: int
     ) -> Claim:
-        r"""The claim that the rows have these labels.
+        r"""The claim that the rows have the given labels.
 
         Args:
             labels: ``N`` numbers of classes.
@@ -121,7 +121,7 @@ class Claim:
 
     @property
     def is_above(self) -> Tensor:
-        r"""``N`` bools: the rows claimed to be above, or in the region."""
+        r"""Whether each row is claimed to be above, or in the region (``N`` bools)."""
         return self.labels == self.judge.n_classes - 1
 
     @property
@@ -141,7 +141,7 @@ class Claim:
 
     @cached_property
     def judged(self) -> Tensor:
-        r"""Bools, right or wrong, of the draws up to the first that is not judged.
+        r"""The verdicts, right or wrong, on the draws before the first open one.
 
         Later ones wait even if they are judged: clear rows need fewer looks, and
         counting them first would favour them.
@@ -180,7 +180,7 @@ class Claim:
         return replace(self, verdict=torch.where(self.verdict == 0, lost, self.verdict))
 
     def noise_std(self, delta: float) -> Tensor | None:
-        r"""``m`` bounds of the noise, once all ``pairs`` are there; ``None`` before.
+        r"""The noise bounds (``m``) once all ``pairs`` are there; ``None`` before.
 
         Pairs that were used up without a result are left out.
 
@@ -210,7 +210,7 @@ class Claim:
     def wanted(
         self, left: Tensor, missing: Tensor, needs_pairs: bool, out: Tensor | int = 0
     ) -> Tensor:
-        r"""``N`` counts of measurements for the next look at each drawn row.
+        r"""The measurements that each drawn row needs for its next look (``N`` counts).
 
         Args:
             left: ``N``, how often each row may still be measured.
@@ -350,7 +350,7 @@ class Audit(Criterion):
         return replace(note, claim=claim)
 
     def _missing(self, note: AuditNote) -> Tensor:
-        r"""``N`` counts of what rows lack that others are compared with."""
+        r"""The measurements that rows lack with which others are compared (``N``)."""
         claim = note.claim
         if claim is None or note.sums is None or note.needs_pairs:
             return torch.zeros_like(note.measured, dtype=torch.long)
@@ -725,7 +725,7 @@ def _in_words(bounds: Tensor | None) -> str:
 
 
 def _labels(answer: Classification) -> Tensor:
-    r"""``N`` class numbers: 1 above, 0 below; several levels have their own."""
+    r"""The class number of each row: 1 above, 0 below; levels have their own."""
     if answer.classes is not None:
         return answer.classes
     return torch.where(answer.undecided, UNKNOWN, answer.above.long())

@@ -31,7 +31,7 @@ class Criterion:
     """
 
     draws_at_random: bool = False
-    """Whether it draws rows at random, so that something holds whatever the model."""
+    """Whether rows are drawn at random, so that something holds whatever the model."""
 
     def start(self, run: Run, seed: int) -> Any:
         r"""The note before any observation.

@@ -30,12 +30,12 @@ from botorch_lse.strategies.criteria.base import Criterion, Run
 Source = Literal["posterior", "decided", "design"]
 SOURCES = get_args(Source)
 SETTLED_SHARE = 10
-"""What the estimate has moved by is looked at over a tenth of all rounds, if these are
-more than ``settled``: with many data a model is fitted more rarely and a value moves it
-less, so that five rounds of rest say little. On an oscillator with six inputs (60 first
-rows, seeds that are not reported) intervals widened by five rounds held in 87 % of 60
-runs and were off by up to 12 %, by a tenth of the rounds in 97 % and by up to 5 %, for
-one measurement more."""
+"""The part of all rounds, a tenth, over which the drift of the estimate is taken.
+It counts if it is more than ``settled``: with many data a model is fitted more rarely
+and a value moves it less, so that five rounds of rest say little. On an oscillator with
+six inputs (60 first rows, seeds that are not reported) intervals widened by five rounds
+held in 87 % of 60 runs and were off by up to 12 %, by a tenth of the rounds in 97 % and
+by up to 5 %, for one measurement more."""
 
 
 @dataclass(frozen=True)
@@ -113,26 +113,25 @@ class Look:
 
 
 class ContentStop(ABC):
-    r"""A rule when the share above counts as known: ``content_tol=`` of a strategy.
+    r"""A rule that says when the share above counts as known (``content_tol=``).
 
     A rule is a frozen dataclass. It is asked after every round, once there is a model
     that has seen values on both sides of the level.
     """
 
     times: int
-    """After how many rounds in a row it must hold. One look by chance is no proof: a
-    model that is learnt is refitted in between."""
+    """The number of rounds in a row in which the rule must hold.
+    One look by chance is no proof: a model that is learnt is refitted in between."""
     confidence: ClassVar[float] = CONFIDENCE
-    """Of the intervals it looks at."""
+    """The confidence of the intervals that the rule looks at."""
     settled: ClassVar[int] = 5
-    """In how many rounds at least what the estimate has moved by widens the interval:
-    see ``Course.moved``."""
+    """The least number of rounds in ``Course.moved``, whose drift widens intervals."""
     reason: ClassVar[str]
-    """The stop reason."""
+    """The stop reason of a run that the rule ends."""
 
     @abstractmethod
     def holds(self, look: Look) -> bool:
-        r"""Whether the number is known well enough now."""
+        r"""Whether the share above is known well enough now."""
 
     def may_hold(self, content: Content, course: Course) -> bool:
         r"""Whether a look is worth its time: joint draws of many rows take seconds.
@@ -212,7 +211,7 @@ class ContentKnown(ContentStop):
             )
 
     def check(self, algorithm: Any) -> None:
-        r"""Complain if there is no such interval."""
+        r"""Complain if the algorithm gives no interval of the share above."""
         if self.by == "posterior" and not algorithm.can_draw_content:
             raise ValueError(
                 "Expected stated levels of independent outputs for `by='posterior'`, "
@@ -295,7 +294,7 @@ class MinimumU(ContentStop):
         needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
-        r"""Whether the smallest ratio is large enough."""
+        r"""Whether the smallest ratio of distance to deviation is large enough."""
         answer = look.answer
         assert look.level is not None  # it was checked
         ratio = -u_function(answer.mean, answer.sigma, look.level)
@@ -319,7 +318,7 @@ def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ContentNote:
-    r"""The estimates of the number by the rounds so far.
+    r"""The estimates of the share above, round by round.
 
     Args:
         course: The course of the estimate.
@@ -386,7 +385,7 @@ class ContentWatch(Criterion):
         return replace(found, widened=(max(0.0, low - moved), high + moved))
 
     def reason(self, note: ContentNote, run: Run, answer: Classification) -> str | None:
-        r"""The reason of the run; without one, that the number is known."""
+        r"""The rule's stop reason; without one, that the share is known."""
         reason = run.stop_reason(answer)
         known = note.held >= self.rule.times
         return self.rule.reason if reason is None and known else reason

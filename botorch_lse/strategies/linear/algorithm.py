@@ -60,42 +60,41 @@ from botorch_lse.surrogate.burn_in import BurnInData
 ALARM = 1e-3
 """The probability that one of the two tests of the noise ever gives a false alarm."""
 SUM_ROUNDING = 1e-9
-"""Share of the sum of squares below which a difference of two sums is rounding."""
+"""The share of the sum of squares below which a difference of two sums is rounding."""
 
 
 GROWTH = 0.1
 """The share of the data so far that the next batch adds."""
 LEAST = 2
-"""Measurements per dimension in a batch of the strategy's own size."""
+"""The number of measurements per dimension in a batch of the strategy's own size."""
 FIRST_TOLERANCE = 1e-3
 """The gap of the initial design, on which the widths of the whole run rest."""
 DESIGN_TOLERANCE = 2e-2
 """The gap of a batch's design: a worse design costs a few measurements, no validity."""
 START = 0.1
-"""Measurements of the initial design that are added to the data when a batch is
-planned: then every direction has a finite norm, and unmeasured ones by far the
-largest."""
+"""The measurements of the initial design that are added when a batch is planned.
+Every direction then has a finite norm, and unmeasured ones by far the largest."""
 ENOUGH = 2
-"""Measurements per point of a design from which efficient rounding is used; with fewer
-it would give every point one, so that quota rounding is better."""
+"""The measurements per point of a design from which efficient rounding is used.
+With fewer it would give every point one, so that quota rounding is better."""
 STRAY = 1.5
-"""Standard deviations by which the width of a forecast is reduced. An estimate varies
-along a run by about as much, and a row is decided the first time that its interval
-clears the level, which is earlier than at a constant estimate."""
+"""The standard deviations by which the width of a forecast is reduced.
+An estimate varies along a run by about as much, and a row is decided the first time
+that its interval clears the level, which is earlier than at a constant estimate."""
 Measure = Callable[[Tensor, Tensor], Tensor | tuple[Tensor, Tensor]]
-"""From ``k`` rows and how often each is measured to ``k`` or ``k x m`` means, or to
-these and their ``yvar``, which a burn-in needs."""
+"""A function from rows, and how often to measure each, to their means.
+``k`` or ``k x m`` means, or these and their ``yvar``, which a burn-in needs."""
 
 
 class NoiseWarning(BotorchWarning):
-    r"""The noise is larger or has heavier tails than stated: no guarantee holds."""
+    r"""The warning that noise is larger or heavier-tailed than stated: no guarantee."""
 
 
 # --- items ----------------------------------------------------------------------------
 
 
 def features_of(pool: Pool) -> Tensor:
-    r"""``N x d``: the pool's features, else its inputs."""
+    r"""The features of the pool, else its inputs (``N x d``)."""
     return pool.X if pool.features is None else pool.features
 
 
@@ -211,17 +210,17 @@ class LinearBelief:
 
     @cached_property
     def theta(self) -> Tensor:
-        r"""``h x m`` least squares on all measurements."""
+        r"""The least squares estimate from all measurements (``h x m``)."""
         return self.information.solve(self.sums.moment)
 
     @cached_property
     def mean(self) -> Tensor:
-        r"""``T x m`` estimates of the items' values, units of ``y``."""
+        r"""The estimates of the items' values (``T x m``), units of ``y``."""
         return self.Z @ self.theta
 
     @cached_property
     def sigma(self) -> Tensor:
-        r"""``T`` standard deviations; infinite where an item is not determined."""
+        r"""The standard deviations of items (``T``); infinite where not determined."""
         return self.information.squared_norms(self.Z).sqrt()
 
     @cached_property
@@ -235,7 +234,7 @@ class LinearBelief:
         return (self.sides.side != BELOW).nonzero().view(-1)
 
     def pair_widths(self, i: Tensor, j: Tensor, factor: float) -> Tensor:
-        r"""``len(i) x len(j)`` widths of ``f(i) - factor f(j)``."""
+        r"""The widths of ``f(i) - factor f(j)`` (``len(i) x len(j)``)."""
         first, second = self.Z[i], factor * self.Z[j]
         return self.width.squared_differences(self.information, first, second).sqrt()
 
@@ -341,12 +340,12 @@ class BurnInPlan:
         return int(torch.stack(self._stages).sum(dim=0).max())
 
     def missing(self, data: BurnInData) -> Tensor:
-        r"""``N`` counts that the current stage still needs."""
+        r"""The measurements that the current stage still needs (``N`` counts)."""
         stage = self._stage(data)
         return (self._stages[stage] - data.counts(stage)).clamp_min(0)
 
     def counts(self, data: BurnInData, request: PlanRequest) -> Tensor:
-        r"""``N`` counts of the next batch: part of the stage."""
+        r"""The next batch, which is part of the stage (``N`` counts)."""
         out = torch.bincount(request.pending, minlength=len(self.X))
         counts = (self.missing(data) - out).clamp_min(0)
         counts = torch.minimum(counts, request.left)
@@ -368,7 +367,7 @@ class BurnInPlan:
         return replace(belief, burn_in=data, noise_var=noise_var)
 
     def inflated(self, first: ArmStatistics, second: ArmStatistics) -> Tensor:
-        r"""``N`` upper bounds of the variances, with probability ``1 - delta / 2``.
+        r"""The upper bounds of variances, with probability ``1 - delta / 2`` (``N``).
 
         ``s2 + sqrt(2) s2_max |phi_x| sqrt(2 log(2 N / delta))``, at most ``s2_max``,
         ``|phi_x|`` the norm of the quadratic features in the second stage's design.
@@ -423,7 +422,7 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def X(self) -> Tensor:
-        r"""``N x d`` features of the pool as given."""
+        r"""The features of the pool as given (``N x d``)."""
         return features_of(self.pool)
 
     @cached_property
@@ -432,12 +431,12 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def Phi(self) -> Tensor:
-        r"""``N x h`` features in coordinates of their span."""
+        r"""The features of the pool in coordinates of their span (``N x h``)."""
         return self.X @ self._to_span
 
     @cached_property
     def Z(self) -> Tensor:
-        r"""``T x h`` features of the items, in the same coordinates."""
+        r"""The features of the items, in the same coordinates (``T x h``)."""
         return features_of(self.items) @ self._to_span
 
     def check_items(self) -> None:
@@ -467,7 +466,7 @@ class LinearAlgorithm(Algorithm):
 
     @cached_property
     def W(self) -> Tensor:
-        r"""The ``h x h`` information of one measurement of the first G-design."""
+        r"""The information of one measurement of the first G-design (``h x h``)."""
         rows = self.Phi / self.noise_var.sqrt().unsqueeze(-1)
         design = optimal_design(rows, tol=FIRST_TOLERANCE)
         return (design.weights.unsqueeze(-1) * rows).mT @ rows
@@ -519,7 +518,7 @@ class LinearAlgorithm(Algorithm):
         )
 
     def round_size(self, belief: LinearBelief, room: int | None) -> int:
-        r"""The batch size if one was given.
+        r"""The batch size if one was given, else one that grows with the data.
 
         Else the rest of the burn-in's stage; after it a tenth of the data so far, at
         least two measurements per dimension.
@@ -544,7 +543,7 @@ class LinearAlgorithm(Algorithm):
         return belief.burn_in is None or not belief.burn_in.lasts
 
     def usable(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
-        r"""``N`` counts of what may be planned: in a burn-in what it lacks."""
+        r"""The measurements that may be planned, in a burn-in what it lacks (``N``)."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
             return plan.counts(data, request)
@@ -566,7 +565,7 @@ class LinearAlgorithm(Algorithm):
         return bool(outside_span(self.Phi, span_map(self.Phi[known])).any())
 
     def planned_batch(self, belief: LinearBelief, request: PlanRequest) -> Tensor:
-        r"""``N`` counts of the next batch; in a burn-in part of its stage."""
+        r"""The next batch, in a burn-in part of its stage (``N`` counts)."""
         plan, data = self.burn_in, belief.burn_in
         if plan is not None and data is not None and data.lasts:
             return plan.counts(data, request)
@@ -856,7 +855,7 @@ def next_weights(
 
 
 def rounded(weights: Tensor, size: int, left: Tensor) -> Tensor:
-    r"""``N`` counts that sum to ``size``, or to all that is ``left``.
+    r"""Whole counts that sum to ``size``, or to all that is ``left`` (``N``).
 
     Args:
         weights: ``N`` weights on the simplex.

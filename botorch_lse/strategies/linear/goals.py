@@ -21,9 +21,9 @@ from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies.linear.algorithm import LinearBelief, LinearItems, Questions
 
 PAIRS = 2**21
-"""Pairs of items compared at once."""
+"""The number of pairs of items compared at once."""
 SAME = 1e-9
-"""Items whose difference has a width below this share of the largest are equal."""
+"""The share of the largest width within which two items count as equal."""
 
 
 # --- maximiser ------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _behind_leader(belief: LinearBelief, rows: Tensor) -> tuple[Tensor, Tensor, 
 
 
 def chances_of_being_best(belief: LinearBelief) -> Tensor:
-    r"""``T`` probabilities of being better than the best other item, roughly.
+    r"""The rough probability of each item to be better than the best other one (``T``).
 
     Errors are taken as Gaussian. Excluded items have 0; before the data determine every
     direction all have one half.
@@ -200,7 +200,7 @@ def _leader(belief: LinearBelief, candidates: Tensor) -> Tensor:
 def pair_gaps(
     belief: LinearBelief, i: Tensor, j: Tensor, omega: float
 ) -> tuple[Tensor, Tensor]:
-    r"""``len(i) x len(j)`` estimates of ``f(i) - omega f(j)`` and their widths."""
+    r"""The estimates of ``f(i) - omega f(j)`` and their widths, for each pair."""
     gap = belief.mean[i] - omega * belief.mean[j].mT
     return gap, belief.pair_widths(i, j, omega)
 
@@ -237,7 +237,7 @@ class ParetoOfFeatures(ParetoSet):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]
-        r"""The tolerance."""
+        r"""The accuracy up to which the answer must be right."""
         return float(self.tolerances[0])
 
     @property
@@ -387,7 +387,7 @@ def front(belief: LinearBelief, values: Tensor) -> Tensor:
 def _margins(
     belief: LinearBelief, margins: Tensor, rows: Tensor, first: Rivals
 ) -> Tensor:
-    r"""``T x 3`` margins with those of ``rows``, against the front."""
+    r"""The margins (``T x 3``) once those of ``rows`` are compared with the front."""
     partner = first.dominator
     alone = first.excess.isinf()  # the front is the item itself
     gap = torch.where(alone, torch.inf, -first.excess)

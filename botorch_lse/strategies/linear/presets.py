@@ -176,7 +176,7 @@ class LinearStrategy(Strategy):
 
     @property
     def first_noise_var(self) -> Tensor:
-        r"""``N`` squared noise scales; with a burn-in at first the largest variance."""
+        r"""The squared noise scales (``N``); at first the largest, with a burn-in."""
         N = len(self.pool)
         if self.burn_in_plan is not None:
             largest = float(self.burn_in_plan.bounds[1])
