@@ -11,6 +11,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import re
 import sys
 import tokenize
 import warnings
@@ -50,6 +51,15 @@ INTERFACES = (Goal, Rule, Algorithm)
 MOST_FILES = 20
 """Files through which one ``ask`` of LSE passes: three more since the run that criteria
 watch, what a row measures, and a goal's region are asked where they live."""
+MOST_UNCLEAR = 15
+"""Summary lines that cannot be read aloud by themselves."""
+LEAST_COMMENTS = 1.5
+"""Lines with a comment, in percent."""
+_FRAGMENT = re.compile(
+    r"`|(About|Added|Bools|By|For|From|Held|How|More|None|Of|That|True|False|Above this"
+    r"|Below this|What|Where|Why)\b"
+)
+"""The start of a summary line that names nothing."""
 _NO_CODE = (
     tokenize.COMMENT,
     tokenize.NL,
@@ -181,6 +191,27 @@ class Metric:
         return f"{said}\n{'':20}{self.details}" if self.details else said
 
 
+def summaries(tree: ast.AST) -> Iterator[str]:
+    r"""The first line of each docstring, those of constants and attributes included."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for part in body if isinstance(body, list) else ():
+            value = getattr(part, "value", None) if isinstance(part, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value.strip().partition("\n")[0]
+
+
+def is_unclear(summary: str) -> bool:
+    r"""Whether a line begins with a shape or a fragment, or ends within a sentence."""
+    return bool(_FRAGMENT.match(summary)) or summary[-1:] not in ".:)?"
+
+
+def n_commented(path: Path) -> int:
+    r"""The number of lines of a file that have a comment."""
+    tokens = tokenize.tokenize(io.BytesIO(path.read_bytes()).readline)
+    return sum(token.type == tokenize.COMMENT for token in tokens)
+
+
 def methods(kind: type) -> list[str]:
     r"""The public methods and properties of a class itself."""
     asked = (FunctionType, property, cached_property)
@@ -199,6 +230,9 @@ def metrics() -> list[Metric]:
     deep = {k: v for k, v in ancestors().items() if len(v) > MOST_ANCESTORS}
     of_ask, round_trips = files_of_ask(), circles()
     widest = max(INTERFACES, key=lambda kind: len(methods(kind)))
+    lines = [line for path in core for line in summaries(ast.parse(path.read_text()))]
+    unclear = [line for line in lines if is_unclear(line)]
+    commented = 100 * sum(map(n_commented, core)) / sum(map(all_lines, core))
     return [
         Metric(
             f"lines of the core (without {LEAF}/)",
@@ -235,6 +269,17 @@ def metrics() -> list[Metric]:
             len(of_ask),
             MOST_FILES,
             ", ".join(of_ask),
+        ),
+        Metric(
+            "summary lines that cannot be read aloud by themselves",
+            len(unclear),
+            MOST_UNCLEAR,
+            "; ".join(unclear),
+        ),
+        Metric(
+            f"percent of lines without a comment, of which {LEAST_COMMENTS} must be",
+            round(100 - commented, 2),
+            100 - LEAST_COMMENTS,
         ),
     ]
 

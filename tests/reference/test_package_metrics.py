@@ -2,6 +2,7 @@ r"""The package stays small enough to read, and its numbers are counted rightly.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,26 @@ def test_code_is_what_is_neither_text_nor_blank(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text('r"""Text\nin two lines."""\n\n# why\nx = (\n    1,\n)\n')
     assert (metrics.code_lines(path), metrics.all_lines(path)) == (3, 7)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_unclear"),
+    [
+        ("The rows that are left (`N` bools).", False),
+        ("Whether the goal seeks the best row.", False),
+        ("`N` bools: the rows that are left.", True),
+        ("Of the intervals it looks at.", True),
+        ("How often to refit.", True),
+        ("The rows that are left, without those of which", True),
+    ],
+)
+def test_a_summary_can_be_read_aloud(line: str, is_unclear: bool) -> None:
+    assert metrics.is_unclear(line) == is_unclear
+
+
+def test_summaries_are_those_of_constants_and_functions_too() -> None:
+    tree = ast.parse('r"""M.\nN."""\nx = 1\n"""X."""\ndef f():\n    r"""F."""\n')
+    assert sorted(metrics.summaries(tree)) == ["F.", "M.", "X."]
 
 
 def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
