@@ -60,6 +60,9 @@ MAX_SWAPS = 60
 """Swaps at most, a bound on the time: usually no swap helps long before."""
 PROGRESS = 1e-9
 """A swap must lower the value by this share: smaller gains are rounding."""
+LISTED, SAMPLED, FIRST = 2**21, 256, 2**16
+"""Pairs that are listed, about; targets whose pairs say from which variance on; listed
+pairs that are looked at first, then twice as many, and so on."""
 
 
 # --- what a batch is to predict, and what it leaves -----------------------------------
@@ -118,6 +121,43 @@ class PosteriorProblem:
         """
         largest = self.posterior.scale**2
         return largest if self.weights is None else largest * float(self.weights.max())
+
+    def pairs_of(self, rows: slice | Tensor, own: Tensor, between: Tensor) -> Tensor:
+        r"""The ``r x T`` (weighted) variances of the pairs of targets ``rows``.
+
+        Args:
+            rows: Positions of ``r`` targets.
+            own: ``T`` variances of the targets.
+            between: ``r x T`` covariances of the targets ``rows`` with all.
+        """
+        c = self.pairs_factor
+        assert c is not None
+        pairs = (own[rows, None] + c**2 * own).sub_(2 * c * between)
+        return pairs if self.weights is None else pairs.mul_(self.weights[rows])
+
+    @cached_property
+    def _leading(self) -> tuple[Tensor, Tensor, Tensor, float] | None:
+        r"""The pairs of largest variance before the batch; ``None`` where all are few.
+
+        Pairs ``i T + j`` by falling variance, the covariances of their members, the
+        variances, and a bound of those of all other pairs.
+        """
+        T, own = self.targets.numel(), self.posterior.variance[self.targets]
+        if T * T < 4 * LISTED or self.posterior.memory_budget < 100 * LISTED:
+            return None
+        some = torch.arange(0, T, T // min(T, SAMPLED), device=own.device)
+        between = self.posterior.block(self.targets[some], self.targets)
+        sample = self.pairs_of(some, own, between).flatten()
+        least = float(sample.topk(len(sample) * LISTED // T**2).values[-1])
+        found = []
+        for rows in row_blocks(T, T):
+            between = self.gram_rows(rows)
+            pairs = self.pairs_of(rows, own, between).flatten()
+            at = (pairs > least).nonzero().view(-1)
+            found.append((at + rows.start * T, between.flatten()[at], pairs[at]))
+        ids, covariance, variance = map(torch.cat, zip(*found, strict=True))
+        order = variance.argsort(descending=True)
+        return ids[order], covariance[order], variance[order], least
 
     def gram_rows(self, rows: slice) -> Tensor:
         r"""The ``r x T`` covariances before the batch: targets ``rows`` with all."""
@@ -223,7 +263,7 @@ class BatchPosterior:
         T = self.problem.targets.numel()
         return T if self.problem.pairs_factor is None else T * T
 
-    @property
+    @cached_property
     def value(self) -> float:
         r"""The largest (weighted) variance that the batch leaves at a target."""
         return float(self.worst(1)[1][0])
@@ -243,14 +283,14 @@ class BatchPosterior:
             top, ids = (own if w is None else w * own).topk(min(many, T))
             return ids, top
         W = self.W[:, problem.targets]
+        found = self._worst_listed(many, own, W.mT.contiguous())
+        if found is not None:
+            return found
         ids = torch.empty(0, dtype=torch.long, device=own.device)
         top = own[:0]
         for rows in row_blocks(T, T):
             C = problem.gram_rows(rows) - W[:, rows].mT @ W
-            pairs = (own[rows, None] + c**2 * own).sub_(C.mul_(2 * c))
-            if problem.weights is not None:
-                pairs.mul_(problem.weights[rows])
-            pairs = pairs.flatten()
+            pairs = problem.pairs_of(rows, own, C).flatten()
             if top.numel() < many:
                 more, at = pairs.topk(min(many, pairs.numel()))
             else:  # as a rule few: sorting thousands of each block takes much longer
@@ -261,6 +301,40 @@ class BatchPosterior:
             )
             ids = torch.cat((ids, at + rows.start * T))[kept]
         return ids, top
+
+    def _worst_listed(
+        self, many: int, own: Tensor, loadings: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        r"""The ``worst`` pairs, if the listed ones show which they are.
+
+        A batch raises no variance: pairs are looked at until as many have more than the
+        rest had before.
+
+        Args:
+            many: How many.
+            own: ``T`` variances of the targets.
+            loadings: ``T x q``, the columns of ``W`` that belong to the targets.
+        """
+        problem, T, c = self.problem, len(own), self.problem.pairs_factor
+        if problem._leading is None or c is None:
+            return None
+        listed, covariance, before, rest = problem._leading
+        top, ids, start = own[:0], listed[:0], 0
+        while start < len(listed):
+            end = min(max(2 * start, FIRST), len(listed))
+            i, j = listed[start:end] // T, listed[start:end] % T
+            C = covariance[start:end].clone()
+            for block in row_blocks(len(C), loadings.shape[1]):
+                C[block] -= (loadings[i[block]] * loadings[j[block]]).sum(dim=-1)
+            left = own[i] + c**2 * own[j] - 2 * c * C
+            if problem.weights is not None:
+                left.mul_(problem.weights[i, j])
+            top, at = torch.cat((top, left)).topk(min(many, end))
+            ids, start = torch.cat((ids, listed[start:end]))[at], end
+            bound = rest if end == len(listed) else float(before[end])
+            if len(top) == many and float(top[-1]) >= bound:
+                return ids, top
+        return None
 
     def target_covariance(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
         r"""Covariances after the batch of targets ``ids`` with ``rows``.
