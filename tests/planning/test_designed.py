@@ -12,6 +12,7 @@ from gpytorch.means import ZeroMean
 
 from botorch_lse import Observations, Pool
 from botorch_lse.acquisition import qMELK
+from botorch_lse.designs import round_design
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning import (
@@ -155,6 +156,18 @@ def test_weights_of_targets_and_pairs_count_as_in_a_dense_computation(pairs_fact
         v = v[:, None] + pairs_factor**2 * v - 2 * pairs_factor * C
     batch = JointBatchPosterior.of([problem], counts)
     assert batch.value == pytest.approx(float((weights * v).max()), rel=1e-8)
+
+
+def test_a_large_batch_is_better_on_as_many_features_as_it_has_rows():
+    X, kernel, _ = rows_and_kernel(3, 400)
+    kernel.lengthscale = 0.1
+    problem, q = problem_of(X, kernel, torch.arange(400)), 80
+    allowed = torch.full((400,), q)
+    found = designed_batch([problem], q, allowed, rounding="quota")
+    twice = designed.Relaxation.of(problem, q, designed.TOLERANCE, most=2 * q)
+    on_twice = round_design(twice.nearly(designed.TOLERANCE).weights, q)
+    values = [JointBatchPosterior.of([problem], c).value for c in (found, on_twice)]
+    assert values[0] < 0.9 * values[1]
 
 
 @pytest.mark.parametrize("many", [1, 30, 2000])
