@@ -230,9 +230,7 @@ def judge(
     # holes that no later array fits into, 2 GiB of them at 10,000 rows.
     threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
     for block in blocks:
-        own = (points[rows[block]].unsqueeze(-1) == points[rivals]).nonzero(
-            as_tuple=True
-        )
+        own = torch.where(points[rows[block]].unsqueeze(-1) == points[rivals])
         *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
         ends[:, block] = torch.stack(found)
     lower, upper, mean, sigma = ends
@@ -306,13 +304,11 @@ class ParetoSides(Sides):
         side[rows[found.upper < 0]] = BELOW
         # In place: this is the one array of all pairs that is kept, and is ours.
         threatened = found.threatened
-        beaten = (side[rivals] == BELOW).nonzero().view(-1)
-        threatened.index_fill_(1, beaten, False)
+        threatened.index_fill_(1, (side[rivals] == BELOW).nonzero().view(-1), False)
         accepted = (side[rows] == UNDECIDED) & ~threatened.amax(dim=1)
         side[rows[accepted]] = ABOVE
         active = side == UNDECIDED
-        decided = (side[rows] != UNDECIDED).nonzero().view(-1)
-        threatened.index_fill_(0, decided, False)
+        threatened.index_fill_(0, (side[rows] != UNDECIDED).nonzero().view(-1), False)
         active[rivals[threatened.amax(dim=0)]] = True
         estimate = with_margins(self.estimate, rows, found)
         return replace(

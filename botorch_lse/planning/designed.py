@@ -60,9 +60,9 @@ MAX_SWAPS = 60
 """Swaps at most, a bound on the time: usually no swap helps long before."""
 PROGRESS = 1e-9
 """A swap must lower the value by this share: smaller gains are rounding."""
-LISTED, SAMPLED, FIRST = 2**21, 256, 2**16
+LISTED, SAMPLED, STRIDE = 2**21, 256, 2**16
 """Pairs that are listed, about; targets whose pairs say from which variance on; listed
-pairs that are looked at first, then twice as many, and so on."""
+pairs that are looked at together."""
 
 
 # --- what a batch is to predict, and what it leaves -----------------------------------
@@ -122,42 +122,35 @@ class PosteriorProblem:
         largest = self.posterior.scale**2
         return largest if self.weights is None else largest * float(self.weights.max())
 
-    def pairs_of(self, rows: slice | Tensor, own: Tensor, between: Tensor) -> Tensor:
-        r"""The ``r x T`` (weighted) variances of the pairs of targets ``rows``.
-
-        Args:
-            rows: Positions of ``r`` targets.
-            own: ``T`` variances of the targets.
-            between: ``r x T`` covariances of the targets ``rows`` with all.
-        """
+    def _pairs(self, rows: slice | Tensor, own: Tensor, between: Tensor) -> Tensor:
+        r"""The variances of the pairs of some targets, ``between`` them and all."""
         c = self.pairs_factor
         assert c is not None
         pairs = (own[rows, None] + c**2 * own).sub_(2 * c * between)
         return pairs if self.weights is None else pairs.mul_(self.weights[rows])
 
     @cached_property
-    def _leading(self) -> tuple[Tensor, Tensor, Tensor, float] | None:
+    def _leading(self) -> tuple[Tensor, Tensor, Tensor] | None:
         r"""The pairs of largest variance before the batch; ``None`` where all are few.
 
         Pairs ``i T + j`` by falling variance, the covariances of their members, the
-        variances, and a bound of those of all other pairs.
+        variances, and after these a bound of those of all other pairs.
         """
         T, own = self.targets.numel(), self.posterior.variance[self.targets]
         if T * T < 4 * LISTED or self.posterior.memory_budget < 100 * LISTED:
             return None
         some = torch.arange(0, T, T // min(T, SAMPLED), device=own.device)
         between = self.posterior.block(self.targets[some], self.targets)
-        sample = self.pairs_of(some, own, between).flatten()
-        least = float(sample.topk(len(sample) * LISTED // T**2).values[-1])
-        found = []
+        sample = self._pairs(some, own, between).flatten()
+        least, found = sample.topk(len(sample) * LISTED // T**2).values[-1:], []
         for rows in row_blocks(T, T):
             between = self.gram_rows(rows)
-            pairs = self.pairs_of(rows, own, between).flatten()
+            pairs = self._pairs(rows, own, between).flatten()
             at = (pairs > least).nonzero().view(-1)
             found.append((at + rows.start * T, between.flatten()[at], pairs[at]))
         ids, covariance, variance = map(torch.cat, zip(*found, strict=True))
         order = variance.argsort(descending=True)
-        return ids[order], covariance[order], variance[order], least
+        return ids[order], covariance[order], torch.cat((variance[order], least))
 
     def gram_rows(self, rows: slice) -> Tensor:
         r"""The ``r x T`` covariances before the batch: targets ``rows`` with all."""
@@ -202,11 +195,9 @@ class BatchPosterior:
         rows = torch.arange(counts.numel(), device=counts.device)
         rows = rows.repeat_interleave(counts)
         if rows.numel() == 0:
-            L = problem.posterior.variance.new_empty(0, 0)
-            W = problem.posterior.variance.new_empty(
-                0, problem.posterior.variance.numel()
-            )
-            return cls(problem, rows, L, W, problem.posterior.variance)
+            before = problem.posterior.variance
+            L, W = before.new_empty(0, 0), before.new_empty(0, len(before))
+            return cls(problem, rows, L, W, before)
         k = problem.posterior.block(rows, slice(None))
         L = factorize(k[:, rows], problem.noise_var[rows])
         W = path_rows(L, k)
@@ -216,9 +207,8 @@ class BatchPosterior:
     def with_observation(self, row: int) -> BatchPosterior:
         r"""The posterior after one more observation of ``row``, by an update."""
         at = torch.tensor([row], device=self.rows.device)
-        new = self.covariance(at, slice(None))
         root = (self.variance[at] + self.problem.noise_var[at]).sqrt()
-        new = new / root
+        new = self.covariance(at, slice(None)) / root
         L = extended(self.L, self.W[:, at].mT, root.unsqueeze(-1))
         left = (self.variance - new.square().squeeze(0)).clamp_min(0.0)
         rows = torch.cat((self.rows, at))
@@ -283,22 +273,20 @@ class BatchPosterior:
             top, ids = (own if w is None else w * own).topk(min(many, T))
             return ids, top
         W = self.W[:, problem.targets]
-        found = self._worst_listed(many, own, W.mT.contiguous())
-        if found is not None:
+        if (found := self._worst_listed(many, own, W.mT.contiguous())) is not None:
             return found
         ids = torch.empty(0, dtype=torch.long, device=own.device)
         top = own[:0]
         for rows in row_blocks(T, T):
             C = problem.gram_rows(rows) - W[:, rows].mT @ W
-            pairs = problem.pairs_of(rows, own, C).flatten()
+            pairs = problem._pairs(rows, own, C).flatten()
             if top.numel() < many:
                 more, at = pairs.topk(min(many, pairs.numel()))
             else:  # as a rule few: sorting thousands of each block takes much longer
                 at = (pairs > top[-1]).nonzero().view(-1)
                 more = pairs[at]
-            top, kept = torch.cat((top, more)).topk(
-                min(many, top.numel() + more.numel())
-            )
+            joined = torch.cat((top, more))
+            top, kept = joined.topk(min(many, len(joined)))
             ids = torch.cat((ids, at + rows.start * T))[kept]
         return ids, top
 
@@ -307,32 +295,24 @@ class BatchPosterior:
     ) -> tuple[Tensor, Tensor] | None:
         r"""The ``worst`` pairs, if the listed ones show which they are.
 
-        A batch raises no variance: pairs are looked at until as many have more than the
-        rest had before.
-
-        Args:
-            many: How many.
-            own: ``T`` variances of the targets.
-            loadings: ``T x q``, the columns of ``W`` that belong to the targets.
+        A batch raises no variance: the rest has at most what it had before. ``own``:
+        variances of the targets; ``loadings``: their columns of ``W``, as rows.
         """
         problem, T, c = self.problem, len(own), self.problem.pairs_factor
         if problem._leading is None or c is None:
             return None
-        listed, covariance, before, rest = problem._leading
-        top, ids, start = own[:0], listed[:0], 0
-        while start < len(listed):
-            end = min(max(2 * start, FIRST), len(listed))
+        listed, covariance, before = problem._leading
+        top, ids = own[:0], listed[:0]
+        for start in range(0, len(listed), STRIDE):
+            end = min(start + STRIDE, len(listed))
             i, j = listed[start:end] // T, listed[start:end] % T
-            C = covariance[start:end].clone()
-            for block in row_blocks(len(C), loadings.shape[1]):
-                C[block] -= (loadings[i[block]] * loadings[j[block]]).sum(dim=-1)
+            C = covariance[start:end] - (loadings[i] * loadings[j]).sum(dim=-1)
             left = own[i] + c**2 * own[j] - 2 * c * C
             if problem.weights is not None:
                 left.mul_(problem.weights[i, j])
-            top, at = torch.cat((top, left)).topk(min(many, end))
-            ids, start = torch.cat((ids, listed[start:end]))[at], end
-            bound = rest if end == len(listed) else float(before[end])
-            if len(top) == many and float(top[-1]) >= bound:
+            top, at = torch.cat((top, left)).topk(min(many, len(top) + len(left)))
+            ids = torch.cat((ids, listed[start:end]))[at]
+            if len(top) == many and bool(top[-1] >= before[end]):
                 return ids, top
         return None
 
@@ -389,9 +369,8 @@ class JointBatchPosterior:
 
     def with_observation(self, row: int) -> JointBatchPosterior:
         r"""The posterior after one more observation of ``row``, for every output."""
-        return JointBatchPosterior(
-            tuple(part.with_observation(row) for part in self.parts)
-        )
+        parts = tuple(part.with_observation(row) for part in self.parts)
+        return JointBatchPosterior(parts)
 
     @property
     def counts(self) -> Tensor:
@@ -411,12 +390,10 @@ RESIDUAL = 0.5
 unit of the design's tolerance: a twentieth at a gap of a tenth. Large batches leave
 less variance and need better features, in proportion to their size from ten rows on."""
 RANK = 150
-"""Features at most, or twice the batch if that is more; of a batch beyond
-``SMALL_BATCH`` as many as it has rows. It tells no more directions apart, and a design
-on more features lies on more rows than it has: twice as many left, in two to four times
-the time, a worst variance that was, once rounded, two to three times as large and, once
-exchanged, up to 24 % larger (1 % less where the noise is as large as the prior). Of
-small batches more changed neither the worst variance nor the F1 score of whole runs."""
+"""Features at most, or twice the batch if that is more; of batches beyond
+``SMALL_BATCH`` as many as they have rows: a batch tells no more directions apart, and
+on twice as many its worst variance was up to 24 % larger, without exchange two to three
+times as large. Of small batches more changed no worst variance and no F1 score."""
 FINEST = 1e-3
 """Features are not made more accurate than for designs of this gap: with rounding to
 come they change nothing any more."""
@@ -558,10 +535,10 @@ def _largest(problem: PosteriorProblem) -> float:
     own = problem.posterior.variance[problem.targets]
     if problem.pairs_factor != 1.0:
         return float(own.max())
-    spreads = [
+    spreads = (
         own[rows, None] + own - 2 * problem.gram_rows(rows)
         for rows in row_blocks(len(own), len(own))
-    ]
+    )
     return PAIR_SHARE * max(float(spread.max()) for spread in spreads)
 
 

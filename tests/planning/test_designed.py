@@ -177,7 +177,7 @@ def test_the_worst_of_many_pairs_are_those_of_a_dense_computation(
 ):
     # As of thousands of targets: the pairs of largest variance before are listed.
     monkeypatch.setattr(designed, "LISTED", 600)
-    monkeypatch.setattr(designed, "FIRST", 100)
+    monkeypatch.setattr(designed, "STRIDE", 100)
     monkeypatch.setattr(designed, "SAMPLED", 30)
     X, kernel, generator = rows_and_kernel(2)
     shape, targets = (50, 50), torch.arange(5, 55)
