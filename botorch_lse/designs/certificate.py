@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BLOCK = 2**22
-"""Entries of one block of a Gram matrix or of whitened features (32 MB)."""
+BLOCK = 2**19
+"""Entries of one block of a Gram matrix or of whitened features: 4 MB, near caches."""
 
 
 @dataclass(frozen=True)
