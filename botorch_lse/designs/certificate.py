@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BLOCK = 2**22
-"""The entries of one block of a Gram matrix or of whitened features (32 MB)."""
+BLOCK = 2**19
+"""The entries of one block of a Gram matrix or of whitened features (4 MB)."""
 
 
 @dataclass(frozen=True)

@@ -216,8 +216,10 @@ def largest_pairs(
         top, j = g.max(dim=1)
         tops.append(top)
         pair_ids.append(everyone[block] * T + j)
-        best, i = g.max(dim=0)
-        row_of = torch.where(best > column, i + block.start, row_of)
+        # Where a maximum lies is asked of columns only where it grows, which is rare.
+        best = g.amax(dim=0)
+        grown = (best > column).nonzero().squeeze(-1)
+        row_of[grown] = g[:, grown].argmax(dim=0) + block.start
         column = torch.maximum(best, column)
     # Half from each list: for a small factor all columns have the same best row.
     by_row, by_column = top_norms(torch.cat(tops), many), top_norms(column, many)

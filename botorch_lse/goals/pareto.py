@@ -30,9 +30,9 @@ from botorch_lse.surrogate.settings import one_each
 
 _COPIES = 8
 """The number of arrays (outputs x rows x rivals) that exist at once."""
-_MOST_PER_ROW = 20_000
+_MOST_PER_ROW = 10_000
 """The largest number of a block's entries that one row counts as.
-A block then has thirty rows or so: products of fewer rows cost as much."""
+A block then has some seventy rows: products of fewer rows cost as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def judge(
     # holes that no later array fits into, 2 GiB of them at 10,000 rows.
     threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
     for block in blocks:
-        own = points[rows[block]].unsqueeze(-1) == points[rivals]
+        own = torch.where(points[rows[block]].unsqueeze(-1) == points[rivals])
         *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
         ends[:, block] = torch.stack(found)
     lower, upper, mean, sigma = ends
@@ -238,23 +238,24 @@ def judge(
 
 
 def _judged(
-    compared: Iterable[RivalComparison], epsilon: Tensor, own: Tensor
+    compared: Iterable[RivalComparison], epsilon: Tensor, own: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
-    found = list[RivalComparison]()
+    found, is_exact = list[RivalComparison](), not bool(epsilon.any())
     # One output after the other, and in place: passes over the pairs are what counts.
     for one, tolerance in zip(compared, epsilon.tolist(), strict=True):
-        least = one.lower + tolerance if bool(epsilon.any()) else one.lower
+        least = one.lower if is_exact else one.lower + tolerance
         if not found:
             lower, upper, mean, tolerant = one.lower, one.upper, one.mean, least
         else:
-            tolerant = torch.maximum(tolerant, least)
             lower = torch.maximum(lower, one.lower, out=lower)
+            tolerant = lower if is_exact else torch.maximum(tolerant, least)
             upper = torch.maximum(upper, one.upper, out=upper)
             mean = torch.maximum(mean, one.mean)
         found.append(one)
-    threatened = (tolerant <= 0).masked_fill_(own, False)
-    ends = [end.masked_fill_(own, torch.inf).amin(dim=1) for end in (lower, upper)]
-    margin, rival = mean.masked_fill(own, torch.inf).min(dim=1)
+    threatened, endless = tolerant <= 0, lower.new_tensor(torch.inf)
+    threatened[own] = False
+    ends = [end.index_put_(own, endless).amin(dim=1) for end in (lower, upper)]
+    margin, rival = mean.index_put(own, endless).min(dim=1)
     at = torch.arange(len(rival))
     # The output that decides: the first of the largest differences.
     output = torch.stack([one.mean[at, rival] for one in found]).argmax(dim=0)
@@ -303,12 +304,12 @@ class ParetoSides(Sides):
         side[rows[found.upper < 0]] = BELOW
         # In place: this is the one array of all pairs that is kept, and is ours.
         threatened = found.threatened
-        threatened[:, side[rivals] == BELOW] = False
-        accepted = (side[rows] == UNDECIDED) & ~threatened.any(dim=1)
+        threatened.index_fill_(1, (side[rivals] == BELOW).nonzero().view(-1), False)
+        accepted = (side[rows] == UNDECIDED) & ~threatened.amax(dim=1)
         side[rows[accepted]] = ABOVE
         active = side == UNDECIDED
-        threatened[side[rows] != UNDECIDED] = False
-        active[rivals[threatened.any(dim=0)]] = True
+        threatened.index_fill_(0, (side[rows] != UNDECIDED).nonzero().view(-1), False)
+        active[rivals[threatened.amax(dim=0)]] = True
         estimate = with_margins(self.estimate, rows, found)
         return replace(
             self, side=side, candidates=side != BELOW, active=active, estimate=estimate

@@ -1347,7 +1347,7 @@ class PoolPosterior:
         def variance(i: Tensor) -> Tensor:
             spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
             # In place: such arrays are large, and each pass over them counts.
-            spread = covariance(i).mul_(-2 * factor).add_(spread)
+            spread.sub_(covariance(i), alpha=2 * factor)
             return spread.clamp_min_(ROUNDING * self.scale**2)
 
         return variance
@@ -1388,7 +1388,7 @@ class PoolPosterior:
 
         For many calls with the same columns: what depends on them is computed once.
         """
-        path_of_columns = self.path_at(columns).mT
+        path_of_columns = self.path_at(columns).mT.contiguous()
 
         def covariance(rows: Tensor) -> Tensor:
             with torch.no_grad():

@@ -12,11 +12,13 @@ from gpytorch.means import ZeroMean
 
 from botorch_lse import Observations, Pool
 from botorch_lse.acquisition import qMELK
+from botorch_lse.designs import round_design
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.optim import optimize_acqf_design
 from botorch_lse.planning import (
     JointBatchPosterior,
     PosteriorProblem,
+    designed,
     designed_batch,
     relaxed_counts,
 )
@@ -154,6 +156,48 @@ def test_weights_of_targets_and_pairs_count_as_in_a_dense_computation(pairs_fact
         v = v[:, None] + pairs_factor**2 * v - 2 * pairs_factor * C
     batch = JointBatchPosterior.of([problem], counts)
     assert batch.value == pytest.approx(float((weights * v).max()), rel=1e-8)
+
+
+def test_a_large_batch_is_better_on_as_many_features_as_it_has_rows():
+    X, kernel, _ = rows_and_kernel(3, 400)
+    kernel.lengthscale = 0.1
+    problem, q = problem_of(X, kernel, torch.arange(400)), 80
+    allowed = torch.full((400,), q)
+    found = designed_batch([problem], q, allowed, rounding="quota")
+    twice = designed.Relaxation.of(problem, q, designed.TOLERANCE, most=2 * q)
+    on_twice = round_design(twice.nearly(designed.TOLERANCE).weights, q)
+    values = [JointBatchPosterior.of([problem], c).value for c in (found, on_twice)]
+    assert values[0] < 0.9 * values[1]
+
+
+@pytest.mark.parametrize("many", [1, 30, 2000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_worst_of_many_pairs_are_those_of_a_dense_computation(
+    monkeypatch, many, weighted
+):
+    # As of thousands of targets: the pairs of largest variance before are listed.
+    monkeypatch.setattr(designed, "LISTED", 600)
+    monkeypatch.setattr(designed, "STRIDE", 100)
+    monkeypatch.setattr(designed, "SAMPLED", 30)
+    X, kernel, generator = rows_and_kernel(2)
+    shape, targets = (50, 50), torch.arange(5, 55)
+    weights = torch.rand(shape, generator=generator, dtype=torch.float64)
+    problem = problem_of(X, kernel, targets, weights if weighted else None, 0.6)
+    known = torch.arange(0, 60, 4)
+    posterior = problem.posterior.observe(known, X[known, 0], problem.noise_var[known])
+    problem = replace(problem, posterior=posterior)
+    counts = torch.bincount(torch.tensor([6, 17, 17, 41]), minlength=60)
+    batch = JointBatchPosterior.of([problem], counts).parts[0]
+    ids, left = batch.worst(many)
+
+    C = batch.covariance(targets, targets)
+    v = C.diagonal()
+    dense = v[:, None] + 0.6**2 * v - 2 * 0.6 * C
+    dense = (dense * weights if weighted else dense).flatten()
+    assert torch.allclose(left, dense.sort(descending=True).values[:many], atol=1e-12)
+    assert torch.allclose(dense[ids], left, rtol=0, atol=1e-12)
+    listed = batch._worst_listed(many, v, batch.W[:, targets].mT)
+    assert (listed is None) == (many > 600), "few are found in the list, many are not"
 
 
 @pytest.mark.parametrize("pairs_factor", [None, 0.7])

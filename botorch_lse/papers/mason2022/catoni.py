@@ -26,8 +26,9 @@ def influence(u: Tensor) -> tuple[Tensor, Tensor]:
         Catoni (2012), the widest choice; Lugosi and Mendelson (2019), section 2.1.
     """
     size = u.abs()
-    grown = size + 0.5 * size.square()
-    return torch.copysign(torch.log1p(grown), u), (1 + size) / (1 + grown)
+    grown = torch.addcmul(size, size, size, value=0.5)
+    pull = grown.log1p().copysign_(u)
+    return pull, size.add_(1).div_(grown.add_(1))
 
 
 def catoni_mean(values: Any, alpha: float) -> float:
@@ -73,24 +74,30 @@ def catoni_means(values: Tensor, weights: Tensor, alpha: Tensor) -> Tensor:
     """
     low, high = values.amin(dim=-1), values.amax(dim=-1)
     largest, rate = values.abs().amax(dim=-1), alpha.unsqueeze(-1)
-    mean = (values @ weights / weights.sum()).clamp(low, high)
+    total = weights.sum()
+    mean = (values @ weights / total).clamp(low, high)
     for _ in range(MAX_STEPS):
-        pull, slope = influence(rate * (values - mean.unsqueeze(-1)))
+        pull, slope = influence((values - mean.unsqueeze(-1)).mul_(rate))
         excess = pull @ weights
         low = torch.where(excess >= 0, mean, low)
         high = torch.where(excess <= 0, mean, high)
-        step = excess / (alpha * (slope @ weights))
+        steepness = slope @ weights
+        step = excess / (alpha * steepness)
         # The scale on which the sum changes; one far value says nothing about it.
         close = ROOT * torch.minimum(largest, mean.abs() + 1 / alpha)
         newton = mean + step
         # A step too small to leave an end of the interval is the last one: halving the
-        # interval would begin anew.
-        is_last = step.abs() <= close
+        # interval would begin anew. So is one after which the next is that small, as
+        # `abs(psi'') <= 1/4` tells: it would take one more look at all values.
+        bent = alpha * step.abs() * total / 4
+        is_last = (step.abs() <= close) | (
+            bent * step.abs() <= 2 * close * (steepness - bent)
+        )
         inside = is_last | ((newton > low) & (newton < high))
         found = torch.where(inside, newton.clamp(low, high), 0.5 * (low + high))
         moved = (found - mean).abs()
         mean = found
-        if bool((moved <= close).all()):
+        if bool((is_last | (moved <= close)).all()):
             break
     return mean
 

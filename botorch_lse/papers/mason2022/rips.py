@@ -81,7 +81,7 @@ class _Directions:
         found = rows[self.i[block]]
         if self.j is None:
             return found
-        return found - self.factor * rows[self.j[block]]
+        return found.sub_(rows[self.j[block]], alpha=self.factor)
 
 
 def rips(
@@ -254,7 +254,7 @@ def _means(directions: _Directions, alpha: Tensor, nodes: Nodes) -> Tensor:
     parts = []
     for block in directions.blocks(nodes.y.numel()):
         scores = directions.of(directions.scores, block)
-        values = scores[:, nodes.group] * nodes.y
+        values = scores[:, nodes.group].mul_(nodes.y)
         parts.append(catoni_means(values, nodes.weights, alpha[block]))
     return torch.cat(parts)
 

@@ -60,6 +60,17 @@ def test_a_root_that_is_found_is_not_left_again(monkeypatch) -> None:
     assert len(steps) <= 8  # Newton's method; halving began anew and took about 45
 
 
+def test_no_look_is_taken_that_the_step_before_shows_to_be_needless(monkeypatch):
+    looks, influence = [], catoni.influence
+    monkeypatch.setattr(catoni, "influence", lambda u: looks.append(0) or influence(u))
+    x = np.random.default_rng(3).normal(size=(20, 60))
+    rate = torch.full((20,), 0.1).double()
+    means = catoni_means(torch.from_numpy(x), torch.ones(60).double(), rate)
+    assert len(looks) <= 2  # a third one moved the means by less than rounding
+    for row, mean in zip(x, means.tolist(), strict=True):
+        assert mean == pytest.approx(root(row.tolist(), 0.1), abs=1e-9)
+
+
 def test_mean_moves_and_scales_with_the_values() -> None:
     x = np.random.default_rng(0).standard_t(2.1, 200)
     one = catoni_mean(x, 0.3)
