@@ -180,15 +180,16 @@ def _scaled(kernel: Kernel, factor: float) -> ScaleKernel:
 
 def _noises(model: Any) -> Tensor:
     r"""Noise variances between the bounds of a model's likelihood."""
-    bound = model.likelihood.noise_covar.raw_noise_constraint.upper_bound
-    most = min(MOST_NOISE, 0.999 * float(bound))
-    ends = math.log(LEAST_NOISE), math.log(most)
+    bounds = model.likelihood.noise_covar.raw_noise_constraint
+    most = min(MOST_NOISE, 0.999 * float(bounds.upper_bound))
+    ends = math.log(1.001 * float(bounds.lower_bound)), math.log(most)
     return torch.linspace(*ends, N_NOISES, dtype=torch.float64).exp()
 
 
 def _fitted_with(model: AnyGP, noise: float) -> AnyGP | None:
     likelihood = model.likelihood
-    wanted = min(noise, float(_noises(model)[-1]))
+    least, most = _noises(model)[[0, -1]].tolist()
+    wanted = min(max(noise, least), most)
     likelihood.noise = torch.full_like(likelihood.noise, wanted)
     for parameter in likelihood.parameters():
         parameter.requires_grad_(False)

@@ -134,7 +134,7 @@ def fit_with_inputs(
         train_X,
         train_Y,
         train_Yvar,
-        likelihood=default_likelihood(bound) if train_Yvar is None else None,
+        likelihood=None if train_Yvar is not None else noise_of(train_Y, bound),
         covar_module=kernel,
         input_transform=input_transform,
         outcome_transform=Standardize(1, min_stdv=CONSTANT_STD),
@@ -355,19 +355,40 @@ def _scaled(kernel: Kernel) -> ScaleKernel:
     return found
 
 
-def default_likelihood(largest: float | None = None) -> GaussianLikelihood:
+def noise_of(train_Y: Tensor, largest: float | None) -> GaussianLikelihood:
+    r"""The default likelihood of some values, with the noise that rounding makes.
+
+    Values that are read off in steps have at least the noise of rounding, a twelfth of
+    the squared step. Of few levels, such as yes and no, that is much: a fit without it
+    may take each step for a jump of the function.
+
+    Args:
+        train_Y: ``n x 1``.
+        largest: A bound of the noise variance, relative to the variance of the values.
+    """
+    y = train_Y.squeeze(-1)
+    spread, step = float(y.var(correction=0)), resolution(y)
+    least = step**2 / 12 / spread if spread > CONSTANT_STD**2 else 0.0
+    return default_likelihood(largest, max(least, LEAST_NOISE))
+
+
+def default_likelihood(
+    largest: float | None = None, least: float = LEAST_NOISE
+) -> GaussianLikelihood:
     r"""BoTorch's default Gaussian likelihood, in float64 whatever torch's default.
 
     Args:
         largest: A bound of the noise variance, relative to the variance of the values.
+        least: Another one, from below.
     """
     likelihood = get_gaussian_likelihood_with_lognormal_prior().double()
     prior = LogNormalPrior(_double(-4.0), _double(1.0))
     noise = likelihood.noise_covar
     noise.register_prior("noise_prior", prior, "noise")
-    bounds: Interval = _above(LEAST_NOISE, prior.mode)
+    start = prior.mode.clamp_min(1.5 * least)
+    bounds: Interval = _above(least, start)
     if largest is not None:
-        bounds = _between(LEAST_NOISE, max(largest, 2 * LEAST_NOISE), prior.mode)
+        bounds = _between(least, max(largest, 2 * least), start)
     noise.register_constraint("raw_noise", bounds)
     return likelihood
 

@@ -222,6 +222,15 @@ def test_replicates_that_agree_by_rounding_do_not_make_a_model_sure(kind, seeds)
     assert misses <= 0.05 * 100 * seeds
 
 
+def test_yes_and_no_have_the_noise_of_rounding_at_least():
+    pool, _, told = read_off("yes or no", 6)  # its replicates agree
+    strategy = Strategy(pool, Above(0.5), rule=Straddle(), batch_size=4)
+    with pytest.warns(DataWarning, match="2 different numbers"):
+        state = strategy.tell(strategy.init(), told)
+    noise = state.belief.fits.posteriors[0].prior.noise_var
+    assert float(noise) >= 0.99 / 12
+
+
 def test_few_levels_are_named_once_and_a_remedy_is_given():
     pool, truth, told = read_off("yes or no", 0)
     strategy = Strategy(pool, Above(0.5), rule=Straddle(), batch_size=4)
