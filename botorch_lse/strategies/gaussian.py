@@ -192,6 +192,34 @@ class GaussianItems:
 
 
 @dataclass(frozen=True, eq=False)
+class ItemsAhead(GaussianItems):
+    r"""The belief once some rows are known exactly, wherever their values lie.
+
+    Of a difference the variance ``v`` becomes ``w``, and its mean moves by at most
+    ``sqrt(beta (v - w))`` if its interval holds. So nothing is decided by the new
+    interval that is not decided by one of ``sqrt(beta) (sqrt(w) - sqrt(v - w))`` around
+    the present mean.
+
+    Args:
+        before: The posteriors before these rows are known.
+    """
+
+    before: tuple[PoolPosterior, ...] = ()
+
+    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
+        r"""The spread and the narrowest interval of ``f(i) - factor f(rival)``."""
+        variance = self.before[output].variance_against(self.rows[rivals], factor)
+        ahead = super().differences(output, rivals, factor)
+
+        def at(items: Tensor) -> tuple[Tensor, Tensor]:
+            sigma, width = ahead(items)
+            moves = (variance(self.rows[items]) - sigma.square()).clamp_min_(0).sqrt_()
+            return sigma, (width - self.beta**0.5 * moves).clamp_min_(0)
+
+        return at
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianAlgorithm(Algorithm):
     r"""The algorithm of a run on Gaussian processes.
 
@@ -1222,7 +1250,7 @@ class GaussianAlgorithm(Algorithm):
         ahead = replace(fits, noise=exact).expecting(rows)
         beta = self.width_of(belief.n_intervals, belief.posterior)
         width = self.rule.width(belief.memory, beta)
-        regions, share = [], torch.ones((), dtype=torch.float64)
+        regions = []
         for past, now, then in zip(
             belief.all_regions, fits.posteriors, ahead.posteriors, strict=True
         ):
@@ -1237,12 +1265,8 @@ class GaussianAlgorithm(Algorithm):
             low = torch.where(holds, low, last.lower)
             high = torch.where(holds, high, last.upper)
             regions.append(replace(last, lower=low, upper=high))
-            unknown = left_over[left_over > self._known_sigma(now)]
-            if len(unknown) == 0:
-                return False
-            # Of the difference of two items the means move by no more than twice that.
-            share = share.minimum((1 - 2 * moves.max() / unknown.min()).clamp_min(0.0))
-        seen = self.seen(ahead, tuple(regions), beta * float(share) ** 2)
+        items = ItemsAhead(ahead.posteriors, self.item_rows, beta, fits.posteriors)
+        seen = replace(self.seen(ahead, tuple(regions), beta), belief=items)
         sides = goal.update(belief.sides, seen)
         if not self.is_theorem:
             sides = sides.reopened(self._sure_by_prior_alone(ahead, seen))
@@ -1257,10 +1281,6 @@ class GaussianAlgorithm(Algorithm):
             return False  # sides hang on several items, or a row on several rows
         is_open = belief.sides.side == UNDECIDED
         return bool(torch.isin(self.points[is_open], self.points[usable]).any())
-
-    def _known_sigma(self, posterior: PoolPosterior) -> float:
-        r"""The standard deviation that rounding may leave of an exact value."""
-        return 2 * float(posterior.least_noise) ** 0.5
 
     def repeats_left(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor

@@ -446,3 +446,29 @@ def test_a_rule_does_not_stay_with_one_of_few_rows(goal, left):
         state = strategy.tell(state, Observations(row, y))
     assert state.stop_reason in ("out of reach", "decided")
     assert len(state.observations.indices.unique()) == len(left)
+
+
+@pytest.mark.parametrize("goal", [MaximiserByPairs(0.05), ShareOfMaxByPairs(0.6, 0.05)])
+@pytest.mark.parametrize("left", [[2, 9], [0, 3, 7]])
+def test_a_run_whose_open_rows_are_excluded_ends_soon(goal, left):
+    # All others may be known as exactly as one likes: these stay open.
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale = 0.2
+    x = torch.linspace(0, 1, 12).double()
+    strategy = Strategy(
+        Pool(x.view(-1, 1)),
+        goal,
+        rule=Straddle(),
+        model=GaussianProcess(kernel, noise_std=0.3),
+        batch_size=10,
+    )
+    gone = [row for row in range(12) if row not in left]
+    state = strategy.exclude(strategy.init(), gone)
+    generator = torch.Generator().manual_seed(0)
+    while not state.is_done and state.n_used < 300:
+        rows = strategy.ask(state).order
+        noise = torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        y = (6 * x[rows]).sin() + 0.3 * noise
+        state = strategy.tell(state, Observations(rows, y))
+    assert state.is_done
+    assert bool(state.classification.undecided.any())
