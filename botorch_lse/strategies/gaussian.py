@@ -1265,6 +1265,9 @@ class GaussianAlgorithm(Algorithm):
             low = torch.where(holds, low, last.lower)
             high = torch.where(holds, high, last.upper)
             regions.append(replace(last, lower=low, upper=high))
+            # Twice what rounding leaves of an exact value: then all items are known.
+            if not bool((left_over > 2 * float(now.least_noise) ** 0.5).any()):
+                return False
         items = ItemsAhead(ahead.posteriors, self.item_rows, beta, fits.posteriors)
         seen = replace(self.seen(ahead, tuple(regions), beta), belief=items)
         sides = goal.update(belief.sides, seen)
