@@ -68,7 +68,7 @@ strategy = Strategy(
     content_tol=0.3 if QUICK else 0.05,
     max_observations=30 if QUICK else 150,
 )
-first = 10 * pool.d  # the runs of the initial design, before there is a model
+first = 10  # runs that are spread, before there is a model
 state, steps = strategy.init(seed=0), []
 while not state.is_done:
     batch = strategy.ask(state)

@@ -100,6 +100,7 @@ def report(name: str, state, truth: torch.Tensor) -> tuple[float, float]:
 
 # %%
 unguarded = {"n_initial": 6, "level_z": None, "needs_both_sides": False}
+unguarded["family"] = "single"  # BoTorch's own kernel
 once = run(two_spills, guards=unguarded, rule=Ambiguity())
 wrong, found = report("as it once was", once, two_spills)
 assert once.stop_reason == "decided"  # it says that it is sure
@@ -114,8 +115,8 @@ assert gap > 3
 #
 # The default of today does three things that cost little:
 #
-# 1. `n_initial`: the first `10 d` samples (20, three batches) are spread over the
-#    field before any model is asked.
+# 1. Nothing is decided before `10 d` samples (20, three batches) are taken. The first
+#    ten are spread over the field before any model is asked (`n_initial`).
 # 2. `level_z`: the fitted model must find the limit plausible: its scale is raised
 #    until the limit lies within 1.5 of its standard deviations of the mean of the data.
 # 3. `needs_both_sides`: while all samples lie on one side of the limit nothing is

@@ -352,14 +352,17 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
             f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
         )
         lines += how_many(run)
-    first = run.strategy.parts.model.n_first
+    model, n = run.strategy.parts.model, state.history.n_measured
+    wanted = model.n_deciding(state.belief.fits.has_known_noise)
+    until = "nothing is decided before,"
+    if model.n_first < wanted:
+        until = f"nothing is decided before there are {wanted}:"
     if run.stop_reason is not None:
         lines.append(ENDS[run.stop_reason] + one_sided(run))
-    elif first > state.history.n_measured:
+    elif n < wanted:
         lines.append(
-            f"The first {first} measurements are spread over the table: nothing is "
-            f"decided before, {first - state.history.n_measured} to go. (The setting "
-            "first says how many.)"
+            f"The first {model.n_first} measurements are spread over the table, and "
+            f"{until} {wanted - n} to go. (The setting first says how many.)"
         )
     else:
         lines.append(foreseen(run))
@@ -507,7 +510,7 @@ def how_many(run: Run) -> list[str]:
     Nothing before there is a model, and once every candidate is decided.
     """
     found, n = run.settings, len(run.pool)
-    can_estimate = run.strategy.algorithm.can_estimate(run.state.belief)
+    can_estimate = run.strategy.algorithm.can_estimate(run.state.belief, early=True)
     if not (can_estimate and bool(run.sides.undecided.any())):
         return []
     with doing("counting", at_once=False):

@@ -66,7 +66,7 @@ class Settings:
         log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
         beta: The squared width of intervals, where it is not a theorem's.
-        first: How many measurements are spread before a model is learnt.
+        first: How many measurements are spread before a model chooses and decides.
         seed: Of what is random.
         audit: The share of candidates that may be wrong, and the probability of more.
     """
@@ -126,7 +126,7 @@ class Settings:
         float,
     )
     first: int | None = _setting(
-        None, "measurements to spread before a fit (default 10 an input)", int
+        None, "measurements to spread first (default 2 an input and 2)", int
     )
     seed: int = _setting(0, "the seed of everything random", int)
     audit: tuple[float, ...] = _setting(

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from botorch_lse.models.fitted import (
         HeteroscedasticGP,
         QuadraticNoise,
+        fit_additive_gp,
         fit_heteroscedastic_gp,
         fit_mixed_gp,
         fit_multi_task_gp,
@@ -25,8 +26,9 @@ else:
         __name__,
         {
             "fitted": (
-                "HeteroscedasticGP QuadraticNoise fit_heteroscedastic_gp fit_mixed_gp "
-                "fit_multi_task_gp fit_single_task_gp"
+                "HeteroscedasticGP QuadraticNoise fit_additive_gp "
+                "fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp "
+                "fit_single_task_gp"
             ),
             "gaussian_process": "GPPrior PoolPosterior PosteriorPath",
             "kernels": "GramKernel LearntKernel TanimotoKernel",
@@ -42,6 +44,7 @@ __all__ = [
     "PosteriorPath",
     "QuadraticNoise",
     "TanimotoKernel",
+    "fit_additive_gp",
     "fit_heteroscedastic_gp",
     "fit_mixed_gp",
     "fit_multi_task_gp",

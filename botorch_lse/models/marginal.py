@@ -27,6 +27,7 @@ from botorch.optim.utils import get_parameters_and_bounds
 from gpytorch.kernels import (
     AdditiveKernel,
     Kernel,
+    MaternKernel,
     ProductKernel,
     RBFKernel,
     ScaleKernel,
@@ -56,7 +57,7 @@ def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
         ModelFittingError: If no attempt ends.
     """
     closure = likelihood_of(mll)
-    if closure is None or isinstance(closure.kernel, SquaredExponential):
+    if closure is None or type(closure.kernel) is SquaredExponential:
         fit_gpytorch_mll(mll, closure=closure)
     else:
         fit_gpytorch_mll(mll, closure=closure, optimizer=minimized_over_logarithms)
@@ -106,8 +107,9 @@ def minimized_over_logarithms(
 def likelihood_of(mll: ExactMarginalLogLikelihood) -> Likelihood | None:
     r"""The likelihood of a model in closed form; ``None`` where it is not known.
 
-    Known are sums and products of squared exponentials and BoTorch's kernels of words,
-    with scales, a constant mean, Gaussian noise and log-normal priors.
+    Known are sums and products of squared exponentials, Matern kernels (5/2) and
+    BoTorch's kernels of words, with scales, a constant mean, Gaussian noise and
+    log-normal priors.
 
     Args:
         mll: The marginal log likelihood of the model.
@@ -170,6 +172,8 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
     if kind is RBFKernel:
         # Distances of large numbers lose digits.
         return SquaredExponential(own - own.mean(dim=0), kernel.raw_lengthscale)
+    if kind is MaternKernel and kernel.nu == 2.5:
+        return Matern(own - own.mean(dim=0), kernel.raw_lengthscale)
     if kind is CategoricalKernel:
         differs = (own.mT.unsqueeze(-1) != own.mT.unsqueeze(-2)).to(own)
         return Words(differs.flatten(start_dim=1), kernel.raw_lengthscale)
@@ -210,18 +214,49 @@ class SquaredExponential(_OfLengthscale):
 
     def value(self) -> Tensor:
         r"""The covariances at the present parameters."""
+        self.K = self._squared_distances().mul_(-0.5).exp_()
+        return self.K
+
+    def _squared_distances(self) -> Tensor:
         self.Z = Z = self.X / self.lengthscale
         norms = Z.square().sum(dim=-1)
-        K = (norms.unsqueeze(-1) + norms).addmm_(Z, Z.mT, alpha=-2).clamp_min_(0)
-        self.K = K.fill_diagonal_(0).mul_(-0.5).exp_()
-        return self.K
+        squared = (norms.unsqueeze(-1) + norms).addmm_(Z, Z.mT, alpha=-2).clamp_min_(0)
+        return squared.fill_diagonal_(0)
 
     def slopes(self, weights: Tensor) -> Iterator[Slope]:
         r"""The derivatives of the weighted sum of the covariances."""
         # d K_ij / d l_k = K_ij (z_ik - z_jk)^2 / l_k
-        M, Z = weights * self.K, self.Z
+        return self._slopes(weights * self.K)
+
+    def _slopes(self, M: Tensor) -> Iterator[Slope]:
+        r"""The sum of ``M_ij (z_ik - z_jk)^2 / l_k`` over ``i`` and ``j``."""
+        Z = self.Z
         spread = 2 * (M.sum(dim=0) @ Z.square() - ((M @ Z) * Z).sum(dim=0))
         yield self.lengthscale, self._of_columns(spread) / self.lengthscale
+
+
+@dataclass
+class Matern(SquaredExponential):
+    r"""The Matern kernel of smoothness 5/2, distances in lengthscales.
+
+    With ``s = sqrt(5) d`` it is ``(1 + s + s^2 / 3) exp(-s)`` (Rasmussen and Williams
+    2006, equation 4.17).
+    """
+
+    S: Tensor = field(init=False)
+    E: Tensor = field(init=False)
+
+    def value(self) -> Tensor:
+        r"""The covariances at the present parameters."""
+        self.S = self._squared_distances().mul_(5).sqrt_()
+        self.E = self.S.neg().exp_()
+        self.K = (1 + self.S + self.S.square().div_(3)).mul_(self.E)
+        return self.K
+
+    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+        r"""The derivatives of the weighted sum of the covariances."""
+        # d K_ij / d l_k = 5/3 (1 + s_ij) exp(-s_ij) (z_ik - z_jk)^2 / l_k
+        return self._slopes(weights * (1 + self.S).mul_(self.E).mul_(5 / 3))
 
 
 @dataclass

@@ -64,6 +64,7 @@ class Belief:
         one_sided: While every value lies on one side of the level, so that a learnt
             model decides nothing; else ``None``.
         held_back: What the model would decide by itself while it is not to.
+        is_early: Whether too little was measured for a fitted model to decide by.
         memory: What the rule remembers of the rounds.
         ahead: For each output the standardised residuals of all values from what was
             predicted of them before their batch was measured.
@@ -82,6 +83,7 @@ class Belief:
     n_intervals: int = 1
     one_sided: OneSided | None = None
     held_back: Sides | None = None
+    is_early: bool = False
     memory: Any = None
     ahead: tuple[Tensor, ...] = ()
     lost: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))

@@ -329,8 +329,13 @@ class Predicts(Protocol):
     def can_draw_content(self) -> bool:
         r"""Whether draws of the posteriors decide sides (the levels are stated)."""
 
-    def can_estimate(self, belief: Any) -> bool:
-        r"""Whether the initial design is complete, and its values on both sides."""
+    def can_estimate(self, belief: Any, early: bool = False) -> bool:
+        r"""Whether there is a model to decide by, of values on both sides.
+
+        Args:
+            belief: The belief after the complete rounds.
+            early: Whether one that does not decide yet will do.
+        """
 
     def worth(self, belief: Any, new: Observations) -> float:
         r"""The number of exact measurements that a round is worth."""

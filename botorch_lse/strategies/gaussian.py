@@ -42,7 +42,7 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.limits import moment_matched
 from botorch_lse.functional.value_region import ValueRegion
-from botorch_lse.goals.base import Differences, Goal, Intervals
+from botorch_lse.goals.base import Goal, Intervals
 from botorch_lse.goals.one_sided import CLEAR, side_of_all
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
@@ -79,6 +79,7 @@ from botorch_lse.strategies.forecast import (
     planned_for_all,
     smallest,
 )
+from botorch_lse.strategies.items import GaussianItems, ItemsAhead
 from botorch_lse.strategies.row_forecast import (
     DESIGNED_ROWS,
     FORECAST_ROWS,
@@ -145,78 +146,6 @@ STRAY = 0.5
 """The standard deviations by which the width of a forecast is reduced.
 Estimates vary from round to round, and a row is decided the first time that its
 interval clears the level, which is earlier than at a constant estimate."""
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianItems:
-    r"""The belief of Gaussian processes about the items, as goals ask for it.
-
-    Args:
-        posteriors: For each output a posterior that has the items among its rows.
-        rows: ``T`` rows of the posteriors that are the items.
-        beta: The squared width of intervals of differences.
-    """
-
-    posteriors: tuple[PoolPosterior, ...]
-    rows: Tensor
-    beta: float
-
-    @property
-    def memory_budget(self) -> int:
-        r"""The bytes for arrays over items and their pairs."""
-        return self.posteriors[0].memory_budget
-
-    @property
-    def scale(self) -> list[float]:
-        r"""The prior's largest standard deviation of each output."""
-        return [posterior.scale for posterior in self.posteriors]
-
-    @property
-    def correlation(self) -> Tensor | None:
-        r"""The correlations of the outputs (``T x m x m``); ``None``: independent."""
-        return correlated.correlation_at(self.posteriors, self.rows)
-
-    def variance(self, output: int, items: Tensor) -> Tensor:
-        r"""The posterior variances of some items."""
-        return self.posteriors[output].variance[self.rows[items]]
-
-    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
-        r"""The spread and the interval of ``f(i) - factor f(rival)``."""
-        variance = self.posteriors[output].variance_against(self.rows[rivals], factor)
-
-        def at(items: Tensor) -> tuple[Tensor, Tensor]:
-            sigma = variance(self.rows[items]).sqrt_()
-            return sigma, self.beta**0.5 * sigma
-
-        return at
-
-
-@dataclass(frozen=True, eq=False)
-class ItemsAhead(GaussianItems):
-    r"""The belief once some rows are known exactly, wherever their values lie.
-
-    Of a difference the variance ``v`` becomes ``w``, and its mean moves by at most
-    ``sqrt(beta (v - w))`` if its interval holds. So nothing is decided by the new
-    interval that is not decided by one of ``sqrt(beta) (sqrt(w) - sqrt(v - w))`` around
-    the present mean.
-
-    Args:
-        before: The posteriors before these rows are known.
-    """
-
-    before: tuple[PoolPosterior, ...] = ()
-
-    def differences(self, output: int, rivals: Tensor, factor: float) -> Differences:
-        r"""The spread and the narrowest interval of ``f(i) - factor f(rival)``."""
-        variance = self.before[output].variance_against(self.rows[rivals], factor)
-        ahead = super().differences(output, rivals, factor)
-
-        def at(items: Tensor) -> tuple[Tensor, Tensor]:
-            sigma, width = ahead(items)
-            moves = (variance(self.rows[items]) - sigma.square()).clamp_min_(0).sqrt_()
-            return sigma, (width - self.beta**0.5 * moves).clamp_min_(0)
-
-        return at
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,10 +394,11 @@ class GaussianAlgorithm(Algorithm):
             "guarantee if the function varies faster elsewhere than where it was "
             "measured."
         )
-        n, wanted = self.model.n_first, self.model.wanted
+        n, wanted = self.model.n_deciding(), self.model.wanted_to_decide
         if n < wanted:
             words += (
-                f" The budget allows {n} of the {wanted} rows of an initial design."
+                f" The budget allows {n} of the {wanted} measurements that come before "
+                "a decision."
             )
         return words
 
@@ -591,7 +521,7 @@ class GaussianAlgorithm(Algorithm):
                 self.model.with_locations(fits, new), history
             )
             learnt = replace(learnt, early=self._early(fits, history, seed))
-        elif self.model.restarts(fits) or has_other_noise:
+        elif has_other_noise or self.model.restarts(fits, len(history)):
             slips = self._slips(fits, history, seed)
             learnt = self._refitted(fits, _without(history, slips), seed)
         else:
@@ -599,10 +529,10 @@ class GaussianAlgorithm(Algorithm):
         if slips:
             learnt = self._doubting(learnt, history, slips)
         self.warn_of_contradictions(learnt, belief)
-        is_learnt = learnt.fits.is_informed and not self.model.is_fixed
-        if is_learnt and self.needs_both_sides:
+        if learnt.fits.is_informed and not self.model.is_fixed:
             used = _without(history, slips)
-            learnt = self._withheld_if_one_sided(learnt, used, is_complete)
+            is_early = not (is_complete or self.model.allows_decisions(history))
+            learnt = self._withheld(learnt, used, is_complete, is_early)
         learnt = replace(
             learnt,
             memory=self.rule.measured(belief.memory, learnt.memory, new.measured),
@@ -812,7 +742,8 @@ class GaussianAlgorithm(Algorithm):
         if belief.held_back is None:
             return belief
         sides = belief.held_back
-        return replace(belief, sides=sides, one_sided=None, held_back=None)
+        belief = replace(belief, one_sided=None, is_early=False)
+        return replace(belief, sides=sides, held_back=None)
 
     def _with_looks(self, belief: Belief, n: int) -> Belief:
         fits = replace(belief.fits, more_looks=belief.fits.more_looks + n)
@@ -842,7 +773,7 @@ class GaussianAlgorithm(Algorithm):
             new: The round's observations.
         """
         fits = belief.fits
-        if not fits.is_informed or fits.learns_noise:
+        if not fits.is_informed or fits.learns_noise or belief.is_early:
             return belief.ahead
         found = fits.surprises(new)
         before = belief.ahead or tuple(values[:0] for values in found)
@@ -895,15 +826,16 @@ class GaussianAlgorithm(Algorithm):
             return []
         return region.levels_near(output, float(values.mean()))
 
-    def _withheld_if_one_sided(
-        self, belief: Belief, history: Observations, is_complete: bool
+    def _withheld(
+        self, belief: Belief, history: Observations, is_complete: bool, is_early: bool
     ) -> Belief:
-        r"""The belief, undecided while all data lie on one side of the level.
+        r"""The belief, undecided while it is too early or all data lie on one side.
 
         Only for a fitted model, and until every row was measured that can be.
         """
         side = None
-        if not is_complete and not self.goal.facts.seeks_best:
+        may_be = self.needs_both_sides and not self.goal.facts.seeks_best
+        if may_be and not is_complete:
             fits = belief.fits
             priors = [posterior.prior for posterior in fits.posteriors]
             # Of noise that is a guess the least that the values allow: they lie where
@@ -923,10 +855,11 @@ class GaussianAlgorithm(Algorithm):
                 if output.history is not None
             ]
             side = side_of_all(fits.layout.by_output(history), noise, self.goal, before)
-        if side is None:
-            return replace(belief, one_sided=None, held_back=None)
+        belief = replace(belief, one_sided=side, is_early=is_early, held_back=None)
+        if side is None and not is_early:
+            return belief
         none = self.goal.start(len(self.items))
-        return replace(belief, one_sided=side, sides=none, held_back=belief.sides)
+        return replace(belief, sides=none, held_back=belief.sides)
 
     def _after_history(self, belief: Belief, history: Observations) -> Belief:
         r"""The belief of a new model after all observations.
@@ -980,7 +913,11 @@ class GaussianAlgorithm(Algorithm):
             other = BELOW if belief.one_sided.side == "above" else ABOVE
             if not bool((side == other).any()):
                 return belief
-        return replace(found, one_sided=None, held_back=None)
+        found = replace(found, one_sided=None, held_back=None)
+        if not belief.is_early:
+            return found
+        none = self.goal.start(len(self.items))
+        return replace(found, sides=none, held_back=found.sides)
 
     def _after_values(
         self, belief: Belief, new: Observations, n_intervals: int
@@ -1087,9 +1024,9 @@ class GaussianAlgorithm(Algorithm):
             return belief
         rows = belief.fits.measured
         located = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
-        return replace(
-            belief, fits=self.model.with_locations(self.model.unfitted_start(), located)
-        )
+        fits = self.model.with_locations(self.model.unfitted_start(), located)
+        known = belief.fits.has_known_noise
+        return replace(belief, fits=replace(fits, has_known_noise=known))
 
     def round_size(self, belief: Belief, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
@@ -1129,9 +1066,10 @@ class GaussianAlgorithm(Algorithm):
         r"""The rows that the rule chooses, new rows first where only these tell more.
 
         A fitted model waits for values on both sides of the level, or for values that
-        differ; the variance alone would repeat rows before all were seen.
+        differ; the variance alone would repeat rows before all were seen. Until it may
+        decide, each point is measured once.
         """
-        if self._waits(belief):
+        if belief.is_early or self._waits(belief):
             seen = torch.cat((belief.fits.measured, request.pending))
             unseen = self.model.unseen(seen, belief.lost)
             left = request.left.clamp_max(1) * unseen
@@ -1314,10 +1252,17 @@ class GaussianAlgorithm(Algorithm):
         r"""Whether rows may be excluded now: a burn-in needs those of its stages."""
         return not belief.fits.learns_noise
 
-    def can_estimate(self, belief: Belief) -> bool:
-        r"""Whether the initial design is complete, and its values on both sides."""
+    def can_estimate(self, belief: Belief, early: bool = False) -> bool:
+        r"""Whether there is a model to decide by, of values on both sides.
+
+        Args:
+            belief: The belief after the complete rounds.
+            early: Whether one that does not decide yet will do.
+        """
         is_ready = belief.fits.is_informed and belief.one_sided is None
-        return is_ready and not self.model.is_initial(belief.fits)
+        if belief.is_early or not is_ready:
+            return early and is_ready
+        return not self.model.is_initial(belief.fits)
 
     def worth(self, belief: Belief, new: Observations) -> float:
         r"""The number of exact measurements that a round is worth.
@@ -1414,14 +1359,15 @@ class GaussianAlgorithm(Algorithm):
             belief: The belief after the complete rounds.
             as_claimed: The model's own answer, also while it is not to decide.
         """
-        if as_claimed and belief.held_back is not None:
-            belief = replace(belief, sides=belief.held_back, one_sided=None)
+        held = belief.held_back
+        if as_claimed and held is not None:
+            belief = replace(belief, sides=held, one_sided=None, is_early=False)
         words = [self.guarantee]
         if not belief.fits.is_informed and self.model.burn_in is None:
             # There is no model under which anything could have been decided.
             said = self.guarantee.removesuffix(self._learnt_in_words)
             words = [f"{said}No model is fitted yet."]
-        elif belief.early is not None:
+        elif belief.early is not None or belief.is_early:
             said = self.guarantee.removesuffix(self._learnt_in_words)
             words = [
                 f"{said}Nothing is decided yet{self._missing(belief)}. Until then "
@@ -1512,9 +1458,9 @@ class GaussianAlgorithm(Algorithm):
     def _forecast(self, belief: Belief, told: int) -> Forecast:
         if self._waits(belief):
             return Forecast(None, self._waiting_in_words(belief))
-        if self.model.is_initial(belief.fits):
+        if belief.is_early or self.model.is_initial(belief.fits):
             why = "No model has been fitted yet"
-            if belief.early is not None:
+            if belief.is_early or belief.early is not None:
                 why = "Nothing is decided yet"
             return Forecast(None, f"{why}{self._missing(belief, told)}.")
         posterior = belief.posterior
@@ -1543,17 +1489,17 @@ class GaussianAlgorithm(Algorithm):
         )
 
     def _missing(self, belief: Belief, told: int = 0) -> str:
-        r"""The missing part of the initial design, as the end of a sentence.
+        r"""The number of measurements before decisions, as the end of a sentence.
 
         Args:
             belief: The belief after the complete rounds.
             told: Measurements of the open round that are told already.
         """
-        first = self.model.n_first
-        left = first - told - len(belief.fits.measured)
+        wanted = self.model.n_deciding(belief.fits.has_known_noise)
+        left = wanted - told - len(belief.fits.measured)
         if left <= 0:
             return ""
-        return f": {left} of the {first} measurements of the initial design are missing"
+        return f": {left} of the {wanted} measurements that come before are missing"
 
     def _waiting_in_words(self, belief: Belief) -> str:
         r"""The reason why nothing is decided, and what the run does about it."""

@@ -57,8 +57,7 @@ class GPParetoStrategy(Strategy):
         refit: How often to refit; see ``GPStrategy``. After a fit the whole past is
             judged again with the new hyper-parameters, so that rows may open again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
-            rounded up to whole rounds. Default 0 for fixed models, else ten per input,
-            at most all rows of the pool.
+            rounded up to whole rounds; default as of ``GPStrategy``.
         memory_budget: Bytes for arrays over the pool and its pairs.
         audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
             until at most ``tolerance`` of the others can be wrong, whatever the models,
@@ -86,7 +85,7 @@ class GPParetoStrategy(Strategy):
     epsilon: float | Sequence[float] = 0.0
     max_observations: int | None = None
     max_repeats: int | None = None
-    refit: Refit = 1
+    refit: Refit = None
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
     audit: tuple[float, float] | None = None

@@ -65,7 +65,8 @@ class GPStrategy(Strategy):
         threshold: The level, units of ``y``; exactly one of ``threshold``, ``omega``.
         omega: The level as a share of the unknown maximum, in (0, 1).
         model: ``None``: BoTorch's ``SingleTaskGP`` with ``Normalize`` and
-            ``Standardize``, refitted from its initial values. A callable
+            ``Standardize``, refitted from its initial values; the function is a sum of
+            those of single inputs and one of all (``fit_additive_gp``). A callable
             ``(train_X, train_Y, train_Yvar) -> fitted model`` (``n x d``, ``n x 1``,
             ``n x 1`` or ``None``). Or fixed hyper-parameters: a fitted BoTorch model
             (its data are ignored) or a GPyTorch kernel with zero mean, units of ``y``.
@@ -85,19 +86,22 @@ class GPStrategy(Strategy):
         max_observations: The largest number of measurements. ``None``: with noise and
             no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: The largest number of measurements of one row.
-        refit: How often to refit. An int ``n``: every ``n`` rounds. A float ``r > 1``:
-            whenever the number of rounds has grown by the factor ``r`` since the last
-            fit. Or a function of the number of complete rounds that returns a bool. In
+        refit: How often to refit. ``None``: every round up to 300 values, then whenever
+            their number has grown by a tenth. An int ``n``: every ``n`` rounds. A float
+            ``r > 1``: whenever the number of rounds has grown by the factor ``r``. Or a
+            function of the number of complete rounds that returns a bool. In
             between, and for fixed models, hyper-parameters stay. With a fitted model
             only the current interval decides, anew in every round, since
             hyper-parameters fitted to all data make earlier intervals no evidence; so
             a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
-            rounded up to whole rounds. Default 0 for fixed models, else ``10 d`` (a
-            word is one input, and each of its levels has a place), at most one per row:
-            with few data a fitted model is far too sure. If the noise
-            is unknown too, four of these rows are then measured again, because a fit
-            without replicates may take a region for noise.
+            rounded up to whole rounds. Default 0 for fixed models, else ``2 d + 2``
+            (a word is one input), at least ten and at most a quarter of the pool. The
+            rule then works with a model of the values so far. That decides nothing
+            before ``10 d`` rows (each level of a word has a place) are measured: with
+            few data a fitted model is far too sure. A number that is given holds for
+            both. If the noise is unknown too, four of the first rows are measured
+            again, because a fit without replicates may take a region for noise.
         level_z: Raise the scale of a fitted model until the level is within this many
             prior standard deviations of the data's mean (at most half of the width
             that decides). Otherwise first data far from the level would be taken as
@@ -139,7 +143,7 @@ class GPStrategy(Strategy):
     epsilon: float = 0.0
     max_observations: int | None = None
     max_repeats: int | None = None
-    refit: Refit = 1
+    refit: Refit = None
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True

@@ -33,13 +33,19 @@ else:  # both bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
 from botorch_lse.surrogate.posterior import _one_process
 
-Refit = int | float | Callable[[int], bool]
+Refit = int | float | Callable[[int], bool] | None
 """The times of fits: every ``n`` rounds (int), by growth (float), or by a function.
-A float: once the rounds have grown by this factor. A function says after how many."""
+A float: once the rounds have grown by this factor. A function says after how many.
+``None``: every round up to ``REFITTED_EACH_ROUND`` values, then by growth of these."""
+REFITTED_EACH_ROUND, GROWTH = 300, 1.1
+"""The values up to which each round fits by default, and the growth until the next fit.
+The time of a fit grows with their third power; they change it ever less."""
 REACH = 0.2
 """The distance from the pool within which old values count for the initial design.
 In widths of the pool's range, in any input: about the likeliest lengthscale of one
 input by the default prior."""
+ADDITIVE, SINGLE = FAMILIES = ("additive", "single")
+"""The default models: a sum of functions of single inputs and of all, or the last."""
 ALIKE = 1e-12
 """The share of their size by which values may differ and still count as alike."""
 UNFITTED_NOISE = 1e-2
@@ -76,12 +82,14 @@ class OutputModel:
         model: See ``GPStrategy``.
         noise_std: The known noise standard deviation of this output.
         history: Its measurements that were made before the run.
+        family: See ``GaussianProcess``.
     """
 
     pool: Pool
     model: fitted.ModelArgument
     noise_std: float | None
     history: History | None = None
+    family: str = ADDITIVE
 
     def check(self) -> None:
         r"""Complain if model and noise do not fit each other.
@@ -316,7 +324,9 @@ class OutputModel:
         # point, where the prior of the lengthscales expects nothing to vary.
         bounds, words = self.pool.bounds, self.pool.words
         if not words:
-            return fitted.fit_single_task_gp(X, y, yvar, bounds)
+            is_sum = self.family == ADDITIVE
+            fit = fitted.fit_additive_gp if is_sum else fitted.fit_single_task_gp
+            return fit(X, y, yvar, bounds)
         return fitted.fit_mixed_gp(X, y, yvar, bounds, dict(words.values()))
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 else:  # both bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
 from botorch_lse.surrogate.learning import (
+    GROWTH,
+    REFITTED_EACH_ROUND,
     UNFITTED_NOISE,
     OutputModel,
     Refit,
@@ -45,12 +47,18 @@ from botorch_lse.surrogate.learning import (
 )
 from botorch_lse.surrogate.posterior import Fits
 
-FIRST_PER_INPUT = 10
-"""The number of initial rows per input where a model is learnt.
-With ``2 (d + 1)`` rows in all a default model, on functions with hidden regions, said
-too early that all is decided in 17 of 40 runs; with ten per input in 4."""
+FIRST_PER_INPUT, LEAST_FIRST = 2, 10
+"""The number of initial rows for each input, beside two, and the least number of them.
+The rule then chooses with a model of the values so far, which decides nothing yet: half
+of the rows on the wrong side at equal costs, beside ten blind rows for each input."""
+DECIDING_PER_INPUT = 10
+"""The number of measurements per input before a learnt model decides anything.
+With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early
+that all is decided in 17 of 40 runs; with ten per input in 4."""
+SHARE_FIRST = 0.25
+"""The largest share of a small pool that is measured before the rule takes over."""
 MOST_FIRST_INPUTS = 10
-"""The largest number of inputs that count for the initial design.
+"""The largest number of inputs that count for these numbers.
 Of a thousand bits of fingerprints few are free; 100 rows do not fill ten inputs."""
 REPEATS = 4
 """The number of initial rows that are measured again where the noise is learnt.
@@ -91,7 +99,7 @@ class GaussianProcesses:
 
     pool: Pool
     outputs: tuple[OutputModel, ...]
-    refit: Refit = 1
+    refit: Refit = None
     n_initial: int | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
@@ -109,7 +117,7 @@ class GaussianProcesses:
         if isinstance(self.refit, float):
             remedy = "Write a whole number of rounds, or how many times as many, 1.1."
             in_interval(self.refit, "refit", 1.0, math.inf, remedy=remedy)
-        elif not callable(self.refit):
+        elif self.refit is not None and not callable(self.refit):
             whole_number(self.refit, "refit", 1)
         checked_budget(self.memory_budget, len(self.pool), "one number per row")
 
@@ -125,13 +133,36 @@ class GaussianProcesses:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
             return 0
+        each = max(FIRST_PER_INPUT * self._n_inputs + 2, LEAST_FIRST)
+        share = int(SHARE_FIRST * len(self.pool) / self.layout.n_each)
+        each = min(each, max(share, REPEATS)) * self.layout.n_each
+        return min(self._not_told(each), self.wanted_to_decide)
+
+    @property
+    def wanted_to_decide(self) -> int:
+        r"""The wanted number of rows before anything is decided, whatever the budget.
+
+        The initial design's, if its size was given.
+        """
+        if self.is_fixed or self.n_initial is not None:
+            return self.wanted
+        levels = [n for _, n in self.candidates.words.values()]
+        each = max(DECIDING_PER_INPUT * self._n_inputs, *levels, 0)
+        return self._not_told(each * self.layout.n_each)
+
+    @property
+    def _n_inputs(self) -> int:
         # A word is one input, whatever its levels, of which each is to be seen.
         levels = [n for _, n in self.candidates.words.values()]
-        inputs = min(self.candidates.d - sum(levels) + len(levels), MOST_FIRST_INPUTS)
-        each = max(FIRST_PER_INPUT * inputs, *levels, 0) * self.layout.n_each
-        each = min(each, len(self.pool))
-        # One at least, as a model is learnt when something is told; and however much
-        # history tells, as many as are to be measured again.
+        return min(self.candidates.d - sum(levels) + len(levels), MOST_FIRST_INPUTS)
+
+    def _not_told(self, wanted: int) -> int:
+        r"""The number of wanted rows that history has not told.
+
+        One at least, as a model is learnt when something is told; and however much
+        history tells, as many as are to be measured again.
+        """
+        each = min(wanted, len(self.pool))
         least = min(max(1, self.n_repeats), each)
         return max(least, each - self._told_before[0])
 
@@ -187,7 +218,20 @@ class GaussianProcesses:
         """
         if self.burn_in is not None:
             return 0
-        n = self.wanted + self.n_repeats
+        return self._affordable(self.wanted + self.n_repeats)
+
+    def n_deciding(self, has_known_noise: bool = False) -> int:
+        r"""The number of measurements before anything is decided, within the budget.
+
+        Args:
+            has_known_noise: Whether the noise is told, so that no repeats are needed.
+        """
+        if self.burn_in is not None:
+            return 0
+        n = self.wanted_to_decide
+        return self._affordable(n if has_known_noise else n + self.n_repeats)
+
+    def _affordable(self, n: int) -> int:
         if self.max_observations is not None:
             n = min(n, self.max_observations)
         if self.max_repeats is not None:
@@ -292,14 +336,14 @@ class GaussianProcesses:
     def gross(self, history: Observations) -> Tensor:
         r"""The places in the history of initial values that may be slips.
 
-        The initial design's values are examined, since nothing predicted them before
-        they came; none where measurements are exact, as those of a program are.
+        Values that came before anything is decided are examined, since no model of many
+        values predicted them; none where measurements are exact, as a program's are.
 
         Args:
             history: All observations, labelled by round.
         """
         assert history.round is not None  # labelled by `tell`
-        n, none = self.n_first, history.indices[:0]
+        n, none = self.n_deciding(), history.indices[:0]
         is_exact = history.yvar is not None and not bool((history.yvar > 0).any())
         if self.is_fixed or self.burn_in is not None or n == 0 or is_exact:
             return none
@@ -350,6 +394,10 @@ class GaussianProcesses:
         enough = len(history) >= n or not bool(rest.any())
         return enough and self.allows_fit(history, n, is_complete)
 
+    def allows_decisions(self, history: Observations) -> bool:
+        r"""Whether enough was measured for a fitted model to decide by it."""
+        return len(history) >= self.n_deciding(history.yvar is not None)
+
     def allows_early_fit(self, history: Observations) -> bool:
         r"""Whether models can be fitted before the initial design is complete.
 
@@ -382,15 +430,24 @@ class GaussianProcesses:
         posterior = posterior.observe(new.indices, zeros, noise)
         return replace(fits, posteriors=(posterior,) * len(self.outputs))
 
-    def restarts(self, fits: Fits) -> bool:
+    def restarts(self, fits: Fits, n_values: int) -> bool:
         r"""Whether the posteriors are computed from a prior again after this round.
 
         A restart comes after the first data, and after each fit.
+
+        Args:
+            fits: The posteriors, this round counted.
+            n_values: How many measurements there are, with those of this round.
         """
         if not fits.is_informed:
             return True
         if self.is_fixed:
             return False
+        if self.refit is None:
+            before = self.outputs[0].history
+            n_before = 0 if before is None else len(before)
+            n, fitted = n_values + n_before, fits.fitted_values + n_before
+            return n <= REFITTED_EACH_ROUND or n >= GROWTH * fitted
         if callable(self.refit):
             return bool(self.refit(fits.n_rounds))
         if isinstance(self.refit, float):
@@ -416,13 +473,14 @@ class GaussianProcesses:
         variances = None if fits.burn_in is None else fits.burn_in.variances
         if variances is not None and history.yvar is None:
             history = replace(history, yvar=variances[history.indices])
-        priors, fitted_rounds = self._given, fits.fitted_rounds
+        priors = self._given
+        fitted_rounds, fitted_values = fits.fitted_rounds, fits.fitted_values
         if fits.floors and history.yvar is not None:
             history = replace(history, yvar=self._raised(history, fits.floors))
         if not self.is_fixed:
             fitted = self._fitted(history, seed, fits.n_rounds)
             priors = self._transformed(fitted, history, transform)
-            fitted_rounds = fits.n_rounds
+            fitted_rounds, fitted_values = fits.n_rounds, len(history)
         found = self.of_priors(priors, history)
         noise = found.noise if variances is None else (variances,)
         if fits.floors:
@@ -433,6 +491,7 @@ class GaussianProcesses:
             noise=noise,
             floors=fits.floors,
             fitted_rounds=fitted_rounds,
+            fitted_values=fitted_values,
             n_rounds=fits.n_rounds,
             more_looks=fits.more_looks,
             burn_in=fits.burn_in,

@@ -41,6 +41,7 @@ class Fits:
         is_informed: Whether the posteriors are those of a model that was given or
             fitted, so that they may decide; else they only position first rows.
         fitted_rounds: Rounds in the data at the last fit; -1 before any.
+        fitted_values: Measurements at the last fit.
         n_rounds: Complete rounds with data.
         more_looks: Looks at the intervals that there may have been besides one after
             each round.
@@ -55,6 +56,7 @@ class Fits:
     noise: tuple[Tensor, ...]
     is_informed: bool = False
     fitted_rounds: int = -1
+    fitted_values: int = 0
     n_rounds: int = 0
     more_looks: int = 0
     burn_in: BurnInData | None = None

@@ -11,7 +11,7 @@ from botorch.models.model import ModelList
 from torch.nn import Module
 
 from botorch_lse._lazy import LazyModule
-from botorch_lse._validation import of_type, truth_value
+from botorch_lse._validation import of_type, one_of, truth_value
 from botorch_lse.data.observations import History
 from botorch_lse.data.pool import Pool
 from botorch_lse.models import correlated
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:  # both bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
     multitask = LazyModule("botorch.models.multitask")
-from botorch_lse.surrogate.learning import OutputModel, Refit
+from botorch_lse.surrogate.learning import ADDITIVE, FAMILIES, OutputModel, Refit
 from botorch_lse.surrogate.outputs import GaussianProcesses
 
 LEVEL_Z = 1.5
@@ -47,7 +47,8 @@ class GaussianProcess:
         noise_std: The known noise standard deviation, or one per output, units of
             ``y``; else see ``GPStrategy``, as for the next ones.
         refit: How often to refit; see ``GPStrategy``.
-        n_initial: Measurements placed by maximal variance before the rule takes over.
+        n_initial: Measurements placed by maximal variance before the rule takes over,
+            and before anything is decided; see ``GPStrategy``.
         level_z: Prior standard deviations within which a fitted model keeps the level.
         needs_both_sides: Whether a fitted model decides nothing while all values lie on
             one side of the level.
@@ -58,11 +59,19 @@ class GaussianProcess:
         correlated: Whether outputs are modelled together, so that a value of one tells
             about the others: with ``model=None`` by ``fit_multi_task_gp``, else by the
             factory, whose ``train_X`` has the number of the output as last column.
+        family: The functions that the default model of numbers expects: ``"additive"``,
+            a sum of functions of single inputs and one of all (``fit_additive_gp``), or
+            ``"single"``, one of all (BoTorch's default, ``fit_single_task_gp``). Not of
+            words or correlated outputs, which have one of their own, nor beyond 20
+            inputs or with one, where both are BoTorch's.
+
+    Raises:
+        ValueError: If there is no such family, or it is not for a given ``model``.
     """
 
     model: fitted.ModelArgument | Sequence[fitted.ModelArgument] | ModelList = None
     noise_std: float | Sequence[float] | None = None
-    refit: Refit = 1
+    refit: Refit = None
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True
@@ -70,6 +79,15 @@ class GaussianProcess:
     memory_budget: int = MEMORY_BUDGET
     history: History | None = None
     correlated: bool = False
+    family: str = ADDITIVE
+
+    def __post_init__(self) -> None:
+        one_of(self.family, "family", FAMILIES)
+        if self.family != ADDITIVE and self.model is not None:
+            raise ValueError(
+                "Expected no `family` with a `model` of your own, which is taken as it "
+                f"is, but got {self.family!r}. Leave one of them out."
+            )
 
     def on(
         self,
@@ -114,7 +132,7 @@ class GaussianProcess:
         parts = zip(pools, models, stds, pasts, strict=True)
         return GaussianProcesses(
             pool,
-            tuple(OutputModel(*part) for part in parts),
+            tuple(OutputModel(*part, self.family) for part in parts),
             self.refit,
             self.n_initial,
             max_observations,

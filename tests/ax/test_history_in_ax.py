@@ -296,4 +296,4 @@ def test_a_trial_far_from_the_pool_is_named_and_spares_no_first_row(kind, n):
         state = state_of(client)
     assert [remark.kind for remark in state.remarks] == ["far"]
     assert "old value 1 has T = 45" in state.remarks[0].text
-    assert state.strategy.parts.model.wanted == 9
+    assert state.strategy.parts.model.wanted_to_decide == 9

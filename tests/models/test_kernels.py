@@ -203,7 +203,8 @@ def test_first_rows_do_not_grow_with_bits():
     strategy = LSEStrategy(
         Pool(bits(300)), 0.3, model=LearntKernel(TanimotoKernel()), noise_std=0.1
     )
-    assert strategy.algorithm.model.n_first == 100
+    model = strategy.algorithm.model
+    assert (model.n_first, model.n_deciding()) == (22, 100)
 
 
 @pytest.mark.parametrize("kernel", [MaternKernel, lambda: MaternKernel()])

@@ -21,6 +21,7 @@ from torch.nn.functional import one_hot
 
 from botorch_lse.models import marginal
 from botorch_lse.models.fitted import (
+    additive_kernel,
     default_kernel,
     default_likelihood,
     mixed_kernel,
@@ -91,6 +92,20 @@ def test_value_and_gradient_are_those_of_automatic_differentiation(
     for parameter in mll.likelihood.parameters():
         parameter.requires_grad_(not holds_noise)
     compare(mll)
+
+
+@pytest.mark.parametrize("yvar", [None, 0.01])
+@pytest.mark.parametrize(("n", "d"), [(1, 2), (7, 2), (40, 6)])
+def test_so_are_those_of_sums_of_functions(n: int, d: int, yvar: float | None) -> None:
+    compare(of_model(n, d, yvar, covar_module=additive_kernel(d)))
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_a_sum_attains_at_least_as_much(d: int) -> None:
+    own, reference = (of_model(30, d, covar_module=additive_kernel(d)) for _ in "ab")
+    fit_likelihood(own)
+    fit_gpytorch_mll(reference)
+    assert attained(own) <= attained(reference) + 1e-5
 
 
 def of_words(

@@ -70,6 +70,7 @@ NO_LEVEL = {
         "PosteriorPath": "likewise",
         "QuadraticNoise": "a part of HeteroscedasticGP",
         "fit_heteroscedastic_gp": "it makes the HeteroscedasticGP of its level",
+        "fit_additive_gp": "learnt models of numbers",
         "fit_mixed_gp": "learnt models of the pool of words",
         "fit_multi_task_gp": "the level correlated",
     },

@@ -277,6 +277,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "learnt",
         "refit=3",
         "refit=1.5",
+        "single",
         *FIXED,
         "SingleTaskGP",
         "fit_single_task_gp",
@@ -691,6 +692,8 @@ class Maker:
             found["refit"] = {"refit=3": 3, "refit=1.5": 1.5}[name]
         elif name == "correlated":
             found["correlated"] = True
+        elif name == "single":
+            found["family"] = "single"
         elif name not in (OWN, "learnt"):
             found["model"] = self.model_of(name)
         if noise in ("known", "exact"):

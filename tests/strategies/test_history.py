@@ -135,8 +135,10 @@ def test_a_first_design_is_smaller_and_keeps_away_from_what_is_known():
     corner = History(torch.rand(15, 2, dtype=torch.float64) * 0.3, torch.zeros(15))
     bare = Strategy(pool, Above(0.4), batch_size=4)
     knows = bare.with_history(corner)
-    assert bare.parts.model.wanted == 20
-    assert knows.parts.model.wanted == 5
+    assert bare.parts.model.wanted_to_decide == 20
+    assert knows.parts.model.wanted_to_decide == 5
+    assert bare.parts.model.wanted == 9
+    assert knows.parts.model.wanted == 4
     asked = grid()[knows.ask(knows.init()).indices]
     assert bool((asked.amax(dim=-1) > 0.5).all())
     many = History(torch.rand(99, 2), torch.zeros(99))
@@ -354,7 +356,7 @@ def test_the_first_design_counts_the_replicates_and_the_noise_of_old_values(
     few = before(10, "numbers", "learnt")
     own = with_old_values(few, "numbers", "learnt", 1).parts.model
     assert own.n_repeats == 4 - 2
-    assert own.wanted == 16 - 8  # points, not values
+    assert own.wanted_to_decide == 16 - 8  # points, not values
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3])

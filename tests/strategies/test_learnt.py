@@ -13,6 +13,7 @@ from botorch_lse import Pool
 from botorch_lse.data.observations import Observations
 from botorch_lse.models import fitted
 from botorch_lse.models.fitted import (
+    fit_additive_gp,
     fit_single_task_gp,
     largest_noise,
     resolution,
@@ -70,44 +71,53 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
 
 @pytest.mark.some(4)
 @pytest.mark.parametrize("case", PLAYED_GP)
-def test_the_first_design_has_ten_rows_per_input(case):
+def test_a_model_chooses_early_and_decides_late(case):
     strategy = learnt(case, noise_std=0.01)
-    assert strategy.parts.model.n_first == 20
-    state = run(strategy, flat, rounds=3)
-    assert state.classification.undecided.all()
+    model = strategy.parts.model
+    assert (model.n_first, model.n_deciding()) == (10, 20)
+    state = run(strategy, flat, rounds=1)
     assert not state.belief.fits.is_informed
-    state = run(strategy, flat, rounds=4)
+    state = run(strategy, flat, rounds=3)
     assert state.belief.fits.is_informed
+    assert state.belief.is_early
+    assert state.classification.undecided.all()
+    state = run(strategy, flat, rounds=4)
+    assert not state.belief.is_early
 
 
 @pytest.mark.parametrize(("n_levels", "n_rows"), [(3, 20), (20, 20), (45, 45)])
 def test_a_word_is_one_input_whatever_its_levels(n_levels, n_rows):
     words = [f"level {i % n_levels}" for i in range(180)]
     rows = pd.DataFrame({"x": [i / 180 for i in range(180)], "s": words})
-    strategy = Strategy(Pool(rows), Above(0.5), batch_size=n_rows)
-    assert strategy.parts.model.n_first == n_rows + 4  # for the noise
+    model = Strategy(Pool(rows), Above(0.5)).parts.model
+    assert model.n_first == 10 + 4  # for the noise
+    assert model.n_deciding() == n_rows + 4
+    model = GaussianProcess(n_initial=n_rows)
+    strategy = Strategy(Pool(rows), Above(0.5), model=model, batch_size=n_rows)
     first = strategy.ask(strategy.init()).indices
     assert len({words[row] for row in first.tolist()}) == n_levels  # each is seen
 
 
 def test_the_first_design_fills_the_space():
-    strategy = learnt(LSEStrategy)
+    strategy = learnt(LSEStrategy, n_initial=20)
     rows = run(strategy, flat, rounds=4).observations.indices
     assert rows.unique().numel() == 20
     gaps = torch.cdist(grid(8), grid(8)[rows]).amin(dim=1)
     assert gaps.max() <= 0.25
 
 
-def test_a_first_design_is_no_larger_than_the_pool():
-    assert learnt(LSEStrategy, n=3, noise_std=0.1).initial_observations == 9
-    assert learnt(LSEStrategy, n=3).initial_observations == 9 + 4
+@pytest.mark.parametrize(("n", "first", "deciding"), [(3, 4, 9), (6, 9, 20)])
+def test_small_pools_have_small_first_designs(n, first, deciding):
+    known = learnt(LSEStrategy, n=n, noise_std=0.1).parts.model
+    assert (known.n_first, known.n_deciding()) == (first, deciding)
+    unknown = learnt(LSEStrategy, n=n).parts.model
+    assert (unknown.n_first, unknown.n_deciding()) == (first + 4, deciding + 4)
 
 
 def test_what_the_budget_does_not_allow_is_said():
     strategy = learnt(LSEStrategy, max_observations=12)
-    assert strategy.initial_observations == 12
-    assert "allows 12 of the 20 rows of an initial design" in strategy.guarantee
-    assert "initial design" not in learnt(LSEStrategy).guarantee
+    assert "allows 12 of the 20 measurements that come before" in strategy.guarantee
+    assert "budget" not in learnt(LSEStrategy).guarantee
     own = learnt(LSEStrategy, n_initial=7)
     assert own.initial_observations == 7
 
@@ -124,14 +134,14 @@ def test_fixed_models_have_no_first_design():
 @pytest.mark.parametrize("batch_size", [1, 5, 8, 30])
 def test_where_the_noise_is_learnt_some_first_rows_are_measured_again(batch_size):
     strategy = learnt(LSEStrategy, batch_size=batch_size)
-    assert strategy.initial_observations == 24
-    state = run(strategy, flat, rounds=-(-24 // batch_size))
+    assert strategy.initial_observations == 14
+    state = run(strategy, flat, rounds=-(-14 // batch_size))
     rows, counts = state.observations.indices.unique(return_counts=True)
     assert int((counts - 1).sum()) == 4
     assert counts.max() == 2
     again = grid(8)[rows[counts == 2]]
     assert torch.pdist(again).min() > 0.2  # not all in one place
-    assert len(rows) == len(state.observations) - 4 >= 20
+    assert len(rows) == len(state.observations) - 4 >= 10
     assert torch.isfinite(state.classification.sigma).all()
 
 
@@ -155,7 +165,7 @@ def test_values_that_come_with_their_noise_need_no_repeats():
         y = flat(grid(8)[batch.order])
         state = strategy.tell(state, batch.observe(y, torch.full_like(y, 1e-4)))
     assert state.observations.indices.unique().numel() == 20
-    assert torch.isfinite(state.classification.sigma).all()
+    assert not state.belief.is_early
 
 
 def test_replicates_bound_the_noise_of_a_fit():
@@ -300,7 +310,7 @@ def test_a_learnt_model_holds_the_level_within_its_scale(model):
     belief = strategy.replay(dataclasses.replace(history, round=0 * history.indices))
     posterior = belief.belief.posterior
     if model is None:
-        fit = fit_single_task_gp(X, y.unsqueeze(-1), None, strategy.pool.bounds)
+        fit = fit_additive_gp(X, y.unsqueeze(-1), None, strategy.pool.bounds)
     else:
         fit = model(X, y.unsqueeze(-1), None)
     plain, raised = GPPrior.from_model(fit), posterior.prior
@@ -528,10 +538,10 @@ def test_new_rows_come_before_repeats_while_all_values_lie_on_one_side(sign, rul
     assert side.all()
     rows = state.observations.indices
     seen = [len(rows[:n].unique()) for n in range(1, len(rows) + 1)]
-    # Ten first rows and four repeats; then one new row after the other.
-    assert strategy.parts.model.n_first == 14
-    new = len(LINE) - seen[13]
-    assert seen[13 : 14 + new] == list(range(seen[13], len(LINE) + 1))
+    # Four first rows and four repeats; then one new row after the other.
+    assert strategy.parts.model.n_first == 8
+    new = len(LINE) - seen[7]
+    assert seen[7 : 8 + new] == list(range(seen[7], len(LINE) + 1))
 
 
 @pytest.mark.parametrize("value", [0.2, 0.0])

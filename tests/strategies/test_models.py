@@ -19,12 +19,16 @@ from gpytorch.means import LinearMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_lse import Observations, Pool
+from botorch_lse import History, Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, RKHSWidth, UnionBeta
-from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.fitted import fit_additive_gp
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import LSELiteralBatchStrategy
 from botorch_lse.strategies import (
+    Above,
+    Ambiguity,
+    ComposedStrategy,
+    GaussianProcess,
     HRAGEStrategy,
     ImplicitLSEStrategy,
     LSEStrategy,
@@ -32,8 +36,10 @@ from botorch_lse.strategies import (
     MELKStrategy,
     MILKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
+from botorch_lse.surrogate import outputs
 from tests.covering import covering
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import (
@@ -71,20 +77,24 @@ def learning(**options) -> LSEStrategy:
 # --- learned models -----------------------------------------------------------------
 
 
-def test_default_model_is_a_single_task_gp_refitted_each_round() -> None:
-    strategy = learning(beta=4.0)
+def test_of_one_function_the_default_model_is_botorchs_refitted_each_round() -> None:
+    model = GaussianProcess(family="single", n_initial=6, level_z=None)
+    strategy = Strategy(
+        Pool(X), Above(63.0, 1.0), model=model, rule=Ambiguity(), batch_size=6, beta=4.0
+    )
+    assert isinstance(strategy, ComposedStrategy)
     state = run(strategy, 4, value=shifted)[-1]  # by then four rows came twice
     told = state.history
     # The default model, fitted by BoTorch here, posterior by BoTorch.
     torch.manual_seed(0)
-    model = SingleTaskGP(
+    own = SingleTaskGP(
         X[told.indices],
         told.y.unsqueeze(-1),
         input_transform=Normalize(2, bounds=strategy.pool.bounds),
         outcome_transform=Standardize(1),
     )
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    posterior = model.eval().posterior(X)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(own.likelihood, own))
+    posterior = own.eval().posterior(X)
     mean, sigma = posterior.mean.view(-1), posterior.variance.view(-1).sqrt()
     assert torch.allclose(state.classification.mean, mean, rtol=0, atol=1e-4)
     assert torch.allclose(state.classification.sigma, sigma, rtol=0, atol=1e-4)
@@ -166,6 +176,22 @@ def test_refit_schedules_say_when() -> None:
     assert [s.belief.fits.fitted_rounds for s in grown[1:]] == [1, 2, 3, 3, 5, 5]
     early = run(learning(refit=lambda n: n <= 2), 4, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
+
+
+def test_of_many_values_the_default_fits_as_they_grow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outputs, "REFITTED_EACH_ROUND", 10)
+    monkeypatch.setattr(outputs, "GROWTH", 1.3)
+    strategy = learning(batch_size=2)
+    states = run(strategy, 13, value=shifted)
+    fitted = [state.belief.fits.fitted_values for state in states[3:]]
+    assert fitted == [6, 8, 10, 10, 14, 14, 14, 20, 20, 20, 26]
+    assert_same(strategy, strategy.replay(states[-1].observations), states[-1])
+    old = History(X[:8], torch.linspace(50.0, 70.0, 8), torch.full((8,), 1.0))
+    states = run(learning(batch_size=2, history=old, noise_std=1.0), 4, value=shifted)
+    fitted = [state.belief.fits.fitted_values for state in states[1:]]
+    assert fitted == [0, 0, 6, 6]  # of 14 values, and not of 16
 
 
 def test_first_rows_spread_before_any_fit() -> None:
@@ -266,7 +292,7 @@ def test_callable_gets_the_training_tensors() -> None:
 
     def model(train_X: Tensor, train_Y: Tensor, train_Yvar: Tensor | None):
         calls.append((train_X, train_Y, train_Yvar))
-        return fit_single_task_gp(train_X, train_Y, train_Yvar, Pool(X).bounds)
+        return fit_additive_gp(train_X, train_Y, train_Yvar, Pool(X).bounds)
 
     own = run(learning(model=model, noise_std=2.4), 2, value=shifted)
     train_X, train_Y, train_Yvar = calls[-1]

@@ -17,7 +17,7 @@ from botorch_lse import Observations, Pool
 from botorch_lse.confidence import EmptyRegionWarning, UnionBeta
 from botorch_lse.goals import extremes
 from botorch_lse.goals import pareto as pareto_base
-from botorch_lse.models.fitted import fit_single_task_gp
+from botorch_lse.models.fitted import fit_additive_gp
 from botorch_lse.models.gaussian_process import GPPrior, PoolPosterior
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import ParetoByRectangles
@@ -399,7 +399,7 @@ def test_the_last_fit_alone_judges_all_data_at_once() -> None:
     strategy = make(GEGEStrategy, model=None, n_initial=6, beta=2.0)
     state = run(strategy, 4, value=value)[-1]
     fitted = [
-        fit_single_task_gp(
+        fit_additive_gp(
             X[state.history.indices],
             state.history.y[:, [c]],
             state.history.yvar[:, [c]],

@@ -95,7 +95,7 @@ def end_of(strategy: Strategy, seed: int = 0) -> State:
 @pytest.mark.parametrize("output", [0, 1])
 def test_values_of_one_output_alone_wait_for_those_of_the_other(name, output) -> None:
     strategy = strategy_of(MODELS[name])
-    n = strategy.parts.model.n_first + 5
+    n = strategy.parts.model.n_deciding() + 5
     rows = torch.arange(N_ROWS)[:n] + output * N_ROWS
     rows = rows.repeat(-(-n // len(rows)))[:n]
     state = strategy.tell(strategy.init(), Observations(rows, value_of(rows, 0)))

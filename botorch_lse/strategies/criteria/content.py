@@ -352,7 +352,7 @@ class ContentWatch(Criterion):
             return replace(note, course=course)
         algorithm = model_of(run.algorithm)
         assert algorithm is not None  # `content_watches` has seen to it
-        if not algorithm.can_estimate(run.belief):
+        if not algorithm.can_estimate(run.belief, early=True):
             return ContentNote(Course(n_rounds=course.n_rounds))
         answer = run.answer()
         known = answer.content()
@@ -361,7 +361,8 @@ class ContentWatch(Criterion):
             estimates=(*course.estimates, known.estimate),
             worth=(*course.worth, algorithm.worth(before.belief, new)),
         )
-        if not self.rule.may_hold(known, course):
+        is_early = not algorithm.can_estimate(run.belief)
+        if is_early or not self.rule.may_hold(known, course):
             return ContentNote(course)
         content = run.content(answer, self.rule.confidence)
         level = None
