@@ -122,7 +122,7 @@ class Settings:
     )
     beta: float | None = _setting(
         None,
-        "decide at sqrt(beta) standard deviations (4: two, 9: three); default wider",
+        "decide at sqrt(beta) standard deviations (4: two, 9: three); default four",
         float,
     )
     first: int | None = _setting(

@@ -27,6 +27,10 @@ from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
 from botorch_lse.surrogate.layout import Layout, OneOutputEach
 from botorch_lse.surrogate.settings import GaussianProcess
 
+LEARNT_WIDTH = 4.0
+"""The standard deviations of a fitted model at which rows are decided by default.
+At three, runs one at a time took a function with a quiet and a busy part for quiet. The
+width of the theorem, five to six of them, takes twice as many measurements."""
 LOOKAHEAD_ROWS = 2_500
 """The largest pool in which the default rule looks ahead (0.3 seconds for a row)."""
 
@@ -53,8 +57,10 @@ class ComposedStrategy(Strategy):
         batch_size: Measurements per round. ``None``: the number in
             ``ask(state, size=8)`` or in Ax's ``get_next_trials(8)``, by default one.
         delta: The failure probability of the theorem's widths.
-        beta: ``None``: the theorem's schedule at ``delta``, or the rule's own; a number
-            or a schedule is a heuristic width that claims no confidence.
+        beta: ``None``: the rule's own width; else of a given model, and where rows are
+            compared with each other, the theorem's schedule at ``delta``; and four
+            standard deviations of a fitted model, which no theorem covers. A number or
+            a schedule is a heuristic width that claims no confidence.
         max_observations: The largest number of measurements. ``None``: with noise and
             no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: The largest number of measurements of one row.
@@ -126,6 +132,7 @@ class ComposedStrategy(Strategy):
             self._rule,
             settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names),
             self.candidates,
+            learnt_width=LEARNT_WIDTH if isinstance(self.goal, Region) else None,
             norm_bound=settings.norm_bound,
             level_z=settings.level_z,
             needs_both_sides=settings.needs_both_sides,

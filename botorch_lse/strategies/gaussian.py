@@ -31,6 +31,7 @@ from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
+    ConstantBeta,
     UnionBeta,
     beta_schedule,
 )
@@ -167,6 +168,8 @@ class GaussianAlgorithm(Algorithm):
         needs_both_sides: See ``GPStrategy``.
         forecasts_by_design: Whether forecasts use the optimal design for the targets
             of the batches, rather than a plan made row by row.
+        learnt_width: The standard deviations beyond a level at which a fitted model
+            decides, unless another width is given; ``None``: the theorem's.
         source: Where the theorem is published, for ``guarantee``.
         size_is_open: Whether ``ask`` may say how many measurements a batch has.
     """
@@ -183,6 +186,7 @@ class GaussianAlgorithm(Algorithm):
     level_z: float | None = None
     needs_both_sides: bool = True
     forecasts_by_design: bool = False
+    learnt_width: float | None = None
     source: str = "Gotovos et al. 2013, {theorem}"
     size_is_open: bool = False
 
@@ -308,6 +312,8 @@ class GaussianAlgorithm(Algorithm):
         for schedule in (self.beta, self.rule.intervals.width):
             if schedule is not None:
                 return schedule
+        if self.width_of_fitted is not None:
+            return ConstantBeta(self.width_of_fitted**2)
         return UnionBeta(self.goal.n_claims(len(self.items)), self.delta)
 
     def width_of(self, t: int, posterior: PoolPosterior) -> float:
@@ -326,8 +332,18 @@ class GaussianAlgorithm(Algorithm):
     @property
     def claims_confidence(self) -> bool:
         r"""Whether the widths are a theorem's, and the noise is not estimated."""
-        is_given = self.beta is not None or self.rule.intervals.width is not None
-        return not is_given and self.model.burn_in is None
+        is_other = self._has_given_width or self.width_of_fitted is not None
+        return not is_other and self.model.burn_in is None
+
+    @property
+    def _has_given_width(self) -> bool:
+        return self.beta is not None or self.rule.intervals.width is not None
+
+    @property
+    def width_of_fitted(self) -> float | None:
+        r"""The standard deviations at which a fitted model decides, if these do."""
+        is_fitted = not self.model.is_fixed and self.model.burn_in is None
+        return self.learnt_width if is_fitted and not self._has_given_width else None
 
     @cached_property
     def is_theorem(self) -> bool:
@@ -344,7 +360,13 @@ class GaussianAlgorithm(Algorithm):
                 f"(2013), {self.goal.theorem}, at delta = {written(self.delta)}, but "
                 f"the noise variances are estimates from {burn_in.n} measurements."
             )
-        if not self.claims_confidence:
+        if self.width_of_fitted is not None:
+            claim = (
+                "No confidence is claimed, as no theorem covers a fitted model: rows "
+                f"are decided at {written(self.width_of_fitted)} of its standard "
+                "deviations, a width tried on known functions; delta is ignored."
+            )
+        elif not self.claims_confidence:
             width = "the rule's own" if self.beta is None else "given, not derived"
             claim = f"No confidence is claimed: the width is {width}; delta is ignored."
         else:

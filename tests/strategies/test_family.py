@@ -7,8 +7,10 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse import Above, GaussianProcess, History, Pool, Strategy
+from botorch_lse import Above, Below, GaussianProcess, History, Pool, Strategy
+from botorch_lse.confidence import UnionBeta
 from botorch_lse.models import fit_additive_gp, fit_single_task_gp
+from botorch_lse.strategies import LSEStrategy, ShareOfMax, State, Straddle
 
 
 def rows(n: int, d: int) -> Tensor:
@@ -70,3 +72,48 @@ def test_a_family_that_is_not_known_or_not_needed_is_refused() -> None:
     with pytest.raises(ValueError, match="Expected no `family` with a `model`"):
         GaussianProcess(RBFKernel(), family="single")
     assert GaussianProcess(RBFKernel()).model is not None  # left out
+
+
+# --- the width that decides -------------------------------------------------------
+
+
+def after(strategy: Strategy, n: int) -> State:
+    state = strategy.init()
+    while len(state.observations) < n:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(added(strategy.pool.X[batch.order])))
+    return state
+
+
+def test_a_fitted_model_decides_at_four_standard_deviations() -> None:
+    model = GaussianProcess(noise_std=0.01)
+    state = after(
+        Strategy(Pool(rows(50, 2)), Above(1.0), model=model, batch_size=5), 25
+    )
+    answer = state.classification
+    half = (answer.upper - answer.lower) / 2
+    torch.testing.assert_close(half, 4 * answer.sigma)
+    assert torch.equal(answer.above, answer.lower >= 1.0)
+    assert "rows are decided at 4 of its standard deviations" in answer.guarantee
+    assert "delta is ignored" in answer.guarantee
+
+
+@pytest.mark.parametrize(
+    ("goal", "model", "options", "words"),
+    [
+        (Above(1.0), GaussianProcess(RBFKernel(), noise_std=0.1), {}, "probability"),
+        (Above(1.0), GaussianProcess(), {"beta": 4.0}, "the width is given"),
+        (Above(1.0), GaussianProcess(), {"rule": Straddle()}, "the rule's own"),
+        (ShareOfMax(0.6), GaussianProcess(), {}, "With probability 0.95"),
+        (Above(1.0) & Below(2.0), GaussianProcess(), {}, "4 of its standard"),
+    ],
+)
+def test_other_widths_are_what_they_were(goal, model, options, words: str) -> None:
+    strategy = Strategy(Pool(rows(50, 2)), goal, model=model, **options)
+    assert words in strategy.init().classification.guarantee
+
+
+def test_strategies_named_after_a_paper_keep_its_width() -> None:
+    strategy = LSEStrategy(Pool(rows(50, 2)), threshold=1.0)
+    assert strategy.algorithm.widths == UnionBeta(50, 0.05)
+    assert strategy.guarantee.startswith("With probability 0.95")
