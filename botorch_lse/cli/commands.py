@@ -359,10 +359,15 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         until = f"nothing is decided before there are {wanted}:"
     if run.stop_reason is not None:
         lines.append(ENDS[run.stop_reason] + one_sided(run))
-    elif n < wanted:
+    elif n < min(model.n_first, wanted):
         lines.append(
             f"The first {model.n_first} measurements are spread over the table, and "
             f"{until} {wanted - n} to go. (The setting first says how many.)"
+        )
+    elif n < wanted:
+        lines.append(
+            "A model of these values chooses what to measure next, and "
+            f"{until} {wanted - n} to go."
         )
     else:
         lines.append(foreseen(run))

@@ -36,7 +36,7 @@ from botorch_lse.strategies.algorithm import Algorithm
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 53_850, 31_050
+MOST_LINES, MOST_CODE = 53_950, 31_100
 """Of the core: lines, and lines of code; 7,300 and 4,550 of them for repairs, 100 and
 50 for pairs of which few are looked at, 150 and 100 for answers from the first values
 on, 350 and 200 for likelihoods in closed form (a fit in a quarter of the time, with

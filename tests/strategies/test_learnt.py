@@ -668,8 +668,8 @@ def test_the_guarantee_names_a_fitted_model_once_there_is_one() -> None:
     strategy = Strategy(pool, Above(0.5), batch_size=12)
     state = strategy.init()
     said = state.classification.guarantee
-    assert "fitted model" not in said
-    assert said.endswith("does not cover fitting. No model is fitted yet.")
+    assert "Decided under the fitted model" not in said
+    assert said.endswith("delta is ignored. No model is fitted yet.")
     for _ in range(2):  # the first rows, and repeats of some of them
         batch = strategy.ask(state)
         y = (5 * pool.X[batch.order, 0]).sin() + 0.01 * (batch.order % 3)
