@@ -593,9 +593,9 @@ class GaussianProcesses:
         before = torch.cat((fits.measured, request.pending))
         n_rows = before.unique().numel()
         done, repeats = len(before) - n_rows, self.n_repeats
-        if self.n_first < self.wanted + repeats:
-            # The budget ends the initial design early; most of it is for new rows.
-            repeats = min(repeats, self.n_first // 3)
+        if self.n_deciding() < self.wanted_to_decide + repeats:
+            # The budget ends before all that a decision needs: most is for new rows.
+            repeats = min(repeats, self.n_deciding() // 3)
         new = min(self.wanted, self.n_first - repeats) - n_rows
         return min(max(repeats - done, 0), max(request.size - max(new, 0), 0))
 

@@ -404,6 +404,7 @@ NEEDS: list[Need] = [
     ("model", ["correlated", "MultiTaskGP"], "asks", ["And", "Or",
                                                       "ParetoByDifferences"]),
     ("model", ["correlated", "MultiTaskGP"], "history", ["none"]),
+    ("model", ["single"], "asks", [*GOALS]),
     ("model", ["norm bound"], "history", ["none"]),
     ("model", ["norm bound"], "width", ["theorem", "delta=0.2"]),
     ("model", ["norm bound"], "asks", ONE_OUTPUT),
