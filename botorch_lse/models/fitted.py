@@ -299,8 +299,9 @@ def additive_kernel(d: int) -> Kernel:
 
     Each has a Matern kernel (smoothness 5/2) with the lengthscales' prior of
     ``default_kernel``; those of single inputs have half of the variance together. With
-    squared exponentials errors are the same, and an edge is decided wrongly four times
-    as often. With one input, and beyond ``MOST_ADDITIVE``, it is ``default_kernel``.
+    squared exponentials errors are the same, and rows at an edge are decided wrongly
+    several times as often. With one input, and beyond ``MOST_ADDITIVE``, it is
+    ``default_kernel``.
     """
     if not 1 < d <= MOST_ADDITIVE:
         return default_kernel(d)

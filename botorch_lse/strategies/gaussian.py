@@ -878,8 +878,10 @@ class GaussianAlgorithm(Algorithm):
             ]
             side = side_of_all(fits.layout.by_output(history), noise, self.goal, before)
         belief = replace(belief, one_sided=side, is_early=is_early, held_back=None)
-        if side is None and not is_early:
-            return belief
+        return belief if side is None and not is_early else self._held_back(belief)
+
+    def _held_back(self, belief: Belief) -> Belief:
+        r"""The belief in which nothing is decided, and what it would decide."""
         none = self.goal.start(len(self.items))
         return replace(belief, sides=none, held_back=belief.sides)
 
@@ -936,10 +938,7 @@ class GaussianAlgorithm(Algorithm):
             if not bool((side == other).any()):
                 return belief
         found = replace(found, one_sided=None, held_back=None)
-        if not belief.is_early:
-            return found
-        none = self.goal.start(len(self.items))
-        return replace(found, sides=none, held_back=found.sides)
+        return self._held_back(found) if belief.is_early else found
 
     def _after_values(
         self, belief: Belief, new: Observations, n_intervals: int

@@ -49,8 +49,8 @@ from botorch_lse.surrogate.posterior import Fits
 
 FIRST_PER_INPUT, LEAST_FIRST = 2, 10
 """The number of initial rows for each input, beside two, and the least number of them.
-The rule then chooses with a model of the values so far, which decides nothing yet: half
-of the rows on the wrong side at equal costs, beside ten blind rows for each input."""
+The rule then chooses with a model of the values so far, which decides nothing yet. That
+leaves three quarters of the wrong rows that ten blind rows for each input leave."""
 DECIDING_PER_INPUT = 10
 """The number of measurements per input before a learnt model decides anything.
 With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early

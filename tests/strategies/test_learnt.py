@@ -169,6 +169,7 @@ def test_values_that_come_with_their_noise_need_no_repeats():
         state = strategy.tell(state, batch.observe(y, torch.full_like(y, 1e-4)))
     assert state.observations.indices.unique().numel() == 20
     assert not state.belief.is_early
+    assert torch.isfinite(state.classification.sigma).all()
 
 
 def test_replicates_bound_the_noise_of_a_fit():
