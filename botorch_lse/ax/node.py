@@ -200,7 +200,7 @@ class LevelSetNode(ExternalGenerationNode):
             self._reader = found
         read = found.read(experiment, data)
         if self._filled is None or self._filled[0] is not read:
-            self._filled = read, self._within_budget(self._refilled(read))
+            self._filled = read, self._within_limits(self._refilled(read))
         return self._filled[1]
 
     def _refilled(self, ledger: Ledger) -> Ledger:
@@ -221,18 +221,19 @@ class LevelSetNode(ExternalGenerationNode):
             rows = state.strategy.refill(state, kept, current.n_free).tolist()
         return ledger.going_on_with(current.refilled(rows))
 
-    def _within_budget(self, ledger: Ledger) -> Ledger:
-        r"""The ledger with no more rows to ask for than the budget allows.
+    def _within_limits(self, ledger: Ledger) -> Ledger:
+        r"""The ledger with no more rows to ask for than budget and repeats allow.
 
-        Measurements made elsewhere while a round is open use up the budget too.
+        Measurements made elsewhere while a round is open use up both, too.
         """
-        current, limit = ledger.open, self.strategy.max_observations
-        if current is None or limit is None or not current.to_ask:
+        current, strategy = ledger.open, self.strategy
+        limits = strategy.max_observations, strategy.max_repeats
+        if current is None or limits == (None, None) or not current.to_ask:
             return ledger
         state, out = self._state(ledger), [*current.running, *ledger.pending]
-        if len(current.to_ask) <= limit - state.n_used - len(out):
-            return ledger
         rows = state.strategy.missing(state, out).tolist()
+        if len(rows) == len(current.to_ask):
+            return ledger
         return ledger.going_on_with(current.asking_only(rows))
 
     def space(self, experiment: Experiment) -> PoolSpace:

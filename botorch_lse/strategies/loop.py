@@ -211,8 +211,8 @@ class Strategy(ABC):
     def missing(self, state: State, pending: Any = None) -> Tensor:
         r"""The rows of the open round that are neither measured nor abandoned.
 
-        They are at most as many as the budget allows, which measurements that came
-        unasked since the round was planned use up too.
+        They are at most as many as the budget and ``max_repeats`` allow, which
+        measurements that came unasked since the round was planned use up too.
 
         Args:
             state: Where the run stands.
@@ -225,6 +225,10 @@ class Strategy(ABC):
         check_state(self, state)
         out = self.pool.rows([] if pending is None else pending, "pending")
         rest, room = remove(self._unfilled(state), out), self._room(state, out)
+        if self.max_repeats is not None and state.deferred:
+            N = len(self.pool)
+            left = self.max_repeats - state.uses(N) - torch.bincount(out, minlength=N)
+            rest = at_most(rest, left)
         if room is None or len(rest) <= room:
             return rest
         # By ranks of the places of the plan: what is given up does not change while
@@ -1414,6 +1418,13 @@ class State:
 def remove(rows: Tensor, taken: Tensor) -> Tensor:
     r"""The multiset ``rows`` without ``taken``, in order; unknown rows are ignored."""
     return rows[~matching(rows, taken)]
+
+
+def at_most(rows: Tensor, left: Tensor) -> Tensor:
+    r"""The multiset ``rows`` with each row as often as ``left`` allows, in order."""
+    wanted = torch.bincount(rows, minlength=len(left)).minimum(left.clamp_min(0))
+    kept = torch.arange(len(left)).repeat_interleave(wanted)
+    return rows[matching(rows, kept)]
 
 
 def matching(rows: Tensor, wanted: Tensor) -> Tensor:

@@ -164,6 +164,23 @@ def test_what_is_measured_elsewhere_takes_of_the_budget():
     assert same_state(state_of(client), fresh_state(client))
 
 
+def test_what_is_measured_elsewhere_takes_of_the_repeats():
+    strategy = lse(batch_size=4, max_repeats=1, epsilon=0.0)
+    client = client_for(strategy)
+    plan = strategy.planned(strategy.init(3)).tolist()
+    first = client.get_next_trials(1)
+    row = next(row for row in plan if row not in rows_of(first))
+    trial = client.attach_trial({POOL_INDEX: row})
+    complete(client, strategy, trial, {POOL_INDEX: row})
+    rest = client.get_next_trials(100)
+    assert sorted([*rows_of(first), row, *rows_of(rest)]) == plan
+    for trial, parameters in {**first, **rest}.items():
+        complete(client, strategy, trial, parameters)
+    assert state_of(client).round == 2  # without the row, and the row
+    assert same_state(state_of(client), fresh_state(client))
+    assert row not in rows_of(client.get_next_trials(4))
+
+
 def test_the_order_of_results_leaves_no_trace():
     def run(order):
         strategy = lse(model=None, batch_size=6)
