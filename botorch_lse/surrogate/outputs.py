@@ -639,7 +639,7 @@ class GaussianProcesses:
                 is_exact[data.indices] if yvar is None else yvar <= least
             )
         before = data.indices[:0]
-        if fits.is_informed and len(data):  # else there is no answer to end with
+        if fits.is_informed and len(fits.measured):  # else no answer to end with
             before = self.known_before
         is_any_exact = bool(exact.any()) or bool(measured_exactly.any())
         if not is_any_exact and len(before) == 0:

@@ -596,6 +596,31 @@ def test_rows_that_exact_old_values_tell_are_not_measured_again(model) -> None:
     assert bool(state.classification.above.all())
 
 
+def test_a_first_batch_told_in_parts_has_room_where_old_values_tell_every_row() -> None:
+    pool = Pool(torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1))
+    truth = smooth(pool.X)
+    strategy = Strategy(
+        pool,
+        Above(-9.0),
+        model=GaussianProcess(
+            exact_kernel(0.2),
+            noise_std=0.0,
+            history=History(pool.X, truth),
+        ),
+        batch_size=5,
+        beta=9.0,  # a width of choice, with which old values alone decide nothing
+    )
+    state = strategy.init()
+    rows = strategy.ask(state).order
+    for n_told in range(1, 5):
+        told = rows[n_told - 1 : n_told]
+        state = strategy.tell(state, Observations(told, truth[told]))
+        assert strategy.room(state) == 5 - n_told
+        assert strategy.room(state, rows[n_told:]) == 0
+    state = strategy.tell(state, Observations(rows[4:], truth[rows[4:]]))
+    assert state.stop_reason == "decided"
+
+
 OVEN = Pool(torch.linspace(20, 30, 41, dtype=torch.float64).view(-1, 1), names=["T"])
 
 
