@@ -613,6 +613,7 @@ class ByTables:
             self.run.world = replace(self.world, items=self.world.items[rows])
             self.run.strategy = found.strategy
             self.run.check(state)
+            self.state = state
             sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
             self.run.says(f"sheet {sheet['name'].tolist()}")
             if sheet.empty or found.is_done:  # what is still being measured stays
