@@ -180,6 +180,11 @@ class LiteralBatches(GaussianAlgorithm):
             belief = self._step(belief, row)
         return torch.tensor(rows, dtype=torch.long)
 
+    def usable(self, belief: Belief, request: PlanRequest) -> Tensor:
+        r"""The measurements of the next batch: its steps may decide all other rows."""
+        batch = replace(request, size=min(request.size, self.batch_size))
+        return torch.bincount(self.plan(belief, batch), minlength=len(self.pool))
+
     def observe(self, belief: Belief, new: Observations) -> Belief:
         r"""The belief after one more round, whose steps inside the batch come first."""
         return super().observe(self._inside_the_batch(belief, new), new)

@@ -1,8 +1,12 @@
 import math
 
+import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 
+from botorch_lse import Pool
 from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.papers import LSELiteralBatchStrategy
 from botorch_lse.papers.gotovos2013.literal_batches import information_bound
 from research.papers.problems import gp_sample
 
@@ -19,3 +23,17 @@ def test_information_bound_exceeds_every_pair() -> None:
     assert information_bound(start, 0.01, 2) >= float(max(pairs))
     assert information_bound(start, 0.0, 2) == math.inf
     assert information_bound(start, 0.0, 0) == 0.0
+
+
+def test_there_is_no_room_beside_a_row_whose_step_decides_all_others() -> None:
+    kernel = RBFKernel()
+    kernel.lengthscale = 10.0  # a value of one row tells all others
+    pool = Pool([[0.0], [0.1], [0.2], [0.3]])
+    strategy = LSELiteralBatchStrategy(
+        pool, 0.4, model=kernel, noise_std=0.1, beta=0.2, batch_size=3
+    )
+    state = strategy.init()
+    assert (strategy.room(state), len(strategy.ask(state))) == (1, 1)
+    assert strategy.room(state, [0]) == 0
+    with pytest.raises(ValueError, match="Nothing is left to ask while 1 rows"):
+        strategy.ask(state, pending=[0])
