@@ -3,6 +3,7 @@ r"""Checks of arguments that several families of strategies take."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from botorch_lse._validation import (
     real_vector,
 )
 from botorch_lse.data.names import in_order
+from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 
 NOISY = (
@@ -122,6 +124,29 @@ def check_targets(targets: Any) -> None:
         ValueError: If they are anything else.
     """
     of_type(targets, Pool | None, "targets", "a Pool", "Write `Pool(X)`.")
+
+
+def at_targets(
+    observations: Observations, pool: Pool, targets: Pool | None
+) -> Observations:
+    r"""The measurements of rows that are targets as well, numbered by these.
+
+    Args:
+        observations: Measurements of rows of the pool.
+        pool: The rows that can be measured.
+        targets: The items to decide on, with as many columns or features; ``None``:
+            the pool.
+    """
+    if targets is None:
+        return observations
+    points = [targets.X, pool.X]
+    if targets.d != pool.d:  # linear strategies know items by their features
+        points = [p.X if p.features is None else p.features for p in (targets, pool)]
+    which, T = torch.cat(points).unique(dim=0, return_inverse=True)[1], len(targets)
+    first = torch.full((len(which),), T)  # of equal targets
+    first = first.scatter_reduce(0, which[:T], torch.arange(T), "amin")
+    at = first[which[T:]][observations.indices]
+    return replace(observations.select(at < T), indices=at[at < T])
 
 
 class LabelledLevels(tuple[float, ...]):

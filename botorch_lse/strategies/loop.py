@@ -1366,7 +1366,8 @@ class State:
         r"""All told values at the rows of the answer, for its table and pictures.
 
         The same as ``observations``, unless a row of the pool measures one of several
-        outputs (``Pool.at_outputs``).
+        outputs (``Pool.at_outputs``), or the answer is about other rows (``targets``):
+        of these the measurements of rows of the pool that are among them.
         """
         return self.strategy.at_candidates(self.observations)
 

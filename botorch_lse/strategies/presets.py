@@ -22,7 +22,13 @@ from botorch_lse._validation import complaint, in_interval, truth_value, whole_n
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
 )
-from botorch_lse.data.arguments import BURN_IN, check_budget, check_targets, points_of
+from botorch_lse.data.arguments import (
+    BURN_IN,
+    at_targets,
+    check_budget,
+    check_targets,
+    points_of,
+)
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import NOISE_LEVEL, Pool
 from botorch_lse.estimators.variance import variance_bounds
@@ -640,6 +646,10 @@ class HRAGEStrategy(GPStrategy):
     def items(self) -> Pool:
         r"""The items to decide about: ``targets``, or the pool."""
         return self.pool if self.targets is None else self.targets
+
+    def at_candidates(self, observations: Observations) -> Observations:
+        r"""The measurements of rows that are items as well, numbered by the items."""
+        return at_targets(observations, self.pool, self.targets)
 
     @cached_property
     def model_part(self) -> GaussianProcesses:

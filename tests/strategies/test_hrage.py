@@ -15,7 +15,8 @@ from botorch_lse import Observations, Pool
 from botorch_lse.estimators import head_designs
 from botorch_lse.goals.extremes import eliminate_for_best
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.strategies import HRAGEStrategy, State
+from botorch_lse.plotting import level_set_frame
+from botorch_lse.strategies import HRAGELinearStrategy, HRAGEStrategy, State
 from tests.covering import more_when_slow
 from tests.strategies.runs import GP, assert_same, grid, played
 
@@ -364,6 +365,23 @@ def test_items_need_not_be_measurable(threshold: float | None, pool: Pool) -> No
     np.testing.assert_allclose(answer.mean.numpy(), mean, rtol=1e-8)
     np.testing.assert_allclose(answer.sigma.numpy(), sigma, rtol=1e-8)
     assert answer.to_frame().shape[0] == 4
+
+
+@pytest.mark.parametrize("cls", [HRAGEStrategy, HRAGELinearStrategy])
+def test_tables_count_the_measurements_of_rows_that_are_items(cls) -> None:
+    items = Pool(torch.cat((X[[7, 3, 7]], X[:1] + 0.5)), features=PHI[[7, 3, 7, 0]])
+    options = (
+        {"model": GPPrior.from_kernel(GP.kernel())} if cls is HRAGEStrategy else {}
+    )
+    strategy = cls(
+        KNOWN, threshold=0.4, targets=items, batch_size=4, noise_std=None, **options
+    )
+    rows = torch.tensor([3, 3, 7, 0, 11])
+    state = strategy.init()
+    state = strategy.tell(state, Observations(rows, truth()[rows]))
+    assert state.measurements.indices.tolist() == [1, 1, 0]  # the first of equal items
+    frame = level_set_frame(state.classification, state.measurements)
+    assert frame["n_observations"].tolist() == [1, 2, 0, 0]
 
 
 def test_items_that_are_the_pool_change_nothing() -> None:

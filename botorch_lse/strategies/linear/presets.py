@@ -21,6 +21,7 @@ from botorch_lse._validation import complaint, finite_number, in_interval, whole
 from botorch_lse.confidence.classify import accuracy, ratio
 from botorch_lse.data.arguments import (
     BURN_IN,
+    at_targets,
     check_budget,
     check_labels,
     check_noise_once,
@@ -431,6 +432,10 @@ class HRAGELinearStrategy(LinearStrategy):
     def items(self) -> Pool:
         r"""The items to decide about: ``targets``, or the pool."""
         return self.pool if self.targets is None else self.targets
+
+    def at_candidates(self, observations: Observations) -> Observations:
+        r"""The measurements of rows that are items as well, numbered by the items."""
+        return at_targets(observations, self.pool, self.targets)
 
     @cached_property
     def goal(self) -> Goal:
