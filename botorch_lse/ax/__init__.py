@@ -23,9 +23,11 @@ from botorch_lse.ax.analysis import (
     ParetoAnalysis,
     ProbabilityAnalysis,
     ProgressAnalysis,
+    ReportAnalysis,
     SliceAnalysis,
     level_set,
     level_set_content,
+    level_set_report,
 )
 from botorch_lse.ax.constraints import goal_from_constraints
 from botorch_lse.ax.costs import CostMetric, record_costs, trial_cost
@@ -55,6 +57,7 @@ __all__ = [
     "ParetoAnalysis",
     "ProbabilityAnalysis",
     "ProgressAnalysis",
+    "ReportAnalysis",
     "SliceAnalysis",
     "acquisition_generator_spec",
     "allow",
@@ -64,6 +67,7 @@ __all__ = [
     "level_set",
     "level_set_content",
     "level_set_generation_strategy",
+    "level_set_report",
     "model_space",
     "pool_parameters",
     "record_costs",

@@ -12,24 +12,23 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 from ax import Client
 from ax.adapter.base import Adapter
 from ax.analysis.analysis import Analysis
-from ax.analysis.plotly.plotly_analysis import (
-    PlotlyAnalysisCard,
-    create_plotly_analysis_card,
-)
+from ax.analysis.markdown.markdown_analysis import create_markdown_analysis_card
+from ax.analysis.plotly.plotly_analysis import create_plotly_analysis_card
 from ax.core import Experiment
+from ax.core.analysis_card import AnalysisCard
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.global_stopping.strategies.base import BaseGlobalStoppingStrategy
 from botorch.exceptions.errors import UnsupportedError
 from plotly.graph_objects import Figure
 
 from botorch_lse import plotting
-from botorch_lse._numerals import written
 from botorch_lse._validation import one_of
 from botorch_lse.ax.compat import parts_of
 from botorch_lse.ax.costs import TrialCosts
@@ -40,6 +39,7 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.plotting.frames import WORDS
 from botorch_lse.plotting.pictures import side_words
+from botorch_lse.plotting.report import question_of, report_of, stated_level
 from botorch_lse.strategies import Goal, State
 
 Picture = tuple[pd.DataFrame, Figure]
@@ -169,30 +169,43 @@ def answer_frame(node: LevelSetNode, experiment: Experiment) -> pd.DataFrame:
     return frame
 
 
+def level_set_report(
+    experiment: Client | Experiment,
+    path: str | Path,
+    generation_strategy: GenerationStrategy | None = None,
+) -> None:
+    r"""Write the report of an experiment: one HTML file that needs no network.
+
+    See ``plotting.write_report``; the rounds are read from the experiment.
+
+    Args:
+        experiment: A ``Client``, or an experiment.
+        path: The file, which is replaced.
+        generation_strategy: With an experiment: the one that
+            ``level_set_generation_strategy`` made.
+
+    Raises:
+        ValueError: If no level-set strategy is there to ask.
+        OSError: If the file cannot be written.
+    """
+    whole, generation_strategy = parts_of(experiment, generation_strategy)
+    node = level_set_node(generation_strategy)
+    metrics, states = metrics_of(node, whole), node.history(whole)
+    plotting.write_report(node.state(whole), path, metrics=metrics, states=states)
+
+
+def metrics_of(node: LevelSetNode, experiment: Experiment) -> tuple[str, ...] | None:
+    r"""The metrics, one for each output; ``None`` where a row measures one of them."""
+    names = node.metric_names(experiment)
+    return names if len(names) == node.strategy.n_predicted else None
+
+
 def question(node: LevelSetNode, experiment: Experiment) -> str:
     r"""The question with the metrics' names; empty where there are no words."""
-    strategy, names = node.strategy, node.metric_names(experiment)
-    goal, directions = getattr(strategy, "goal", None), strategy.directions
-    if isinstance(goal, Goal):
-        # Where a row measures one output there is one metric, and outputs by name.
-        outputs = node.state(experiment).classification.outputs
-        given = names if len(names) >= len(outputs) else [o.name for o in outputs]
-        return goal.question(given)
-    if directions is not None:
-        wanted = zip(directions, names, strict=True)
-        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
-    for level, words in (("threshold", ""), ("omega", " of its maximum")):
-        if getattr(strategy, level, None) is not None:
-            return f"{names[0]} above {written(getattr(strategy, level))}{words}"
-    return ""
-
-
-def stated_level(strategy: Any) -> float | None:
-    r"""The level of a strategy, stated by its goal or by the strategy itself."""
-    goal = getattr(strategy, "goal", None)
-    if isinstance(goal, Goal):
-        return goal.facts.level
-    return getattr(strategy, "threshold", None)
+    names, outputs = node.metric_names(experiment), list[str]()
+    if isinstance(getattr(node.strategy, "goal", None), Goal):
+        outputs = [o.name for o in node.state(experiment).classification.outputs]
+    return question_of(node.strategy, names, outputs)
 
 
 def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
@@ -304,7 +317,7 @@ class LevelSetCard(Analysis):
         experiment: Experiment | None = None,
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
-    ) -> PlotlyAnalysisCard:
+    ) -> AnalysisCard:
         r"""The card: a plotly figure and its data frame."""
         assert experiment is not None  # see validate_applicable_state
         node = level_set_node(generation_strategy)
@@ -315,6 +328,37 @@ class LevelSetCard(Analysis):
             subtitle=self.subtitle(node, experiment),
             df=frame,
             fig=figure,
+        )
+
+
+class ReportAnalysis(LevelSetCard):
+    r"""The answer in words: sides, numbers, what it rests on, what comes next.
+
+    The file that ``level_set_report`` writes has the same, with pictures and all rows.
+    """
+
+    title: ClassVar[str] = "Report"
+
+    def picture(self, node: LevelSetNode, experiment: Experiment) -> Picture:
+        r"""The pool's table with the answer, without a picture."""
+        return answer_frame(node, experiment), Figure()
+
+    def compute(
+        self,
+        experiment: Experiment | None = None,
+        generation_strategy: GenerationStrategy | None = None,
+        adapter: Adapter | None = None,
+    ) -> AnalysisCard:
+        r"""The card: words, and the answer's table as its data frame."""
+        assert experiment is not None  # see validate_applicable_state
+        node = level_set_node(generation_strategy)
+        metrics, state = metrics_of(node, experiment), node.state(experiment)
+        return create_markdown_analysis_card(
+            name=type(self).__name__,
+            title=self.heading(node, experiment),
+            subtitle=node.summary(experiment),
+            df=answer_frame(node, experiment),
+            message=report_of(state, metrics=metrics, has_pictures=False).markdown(),
         )
 
 

@@ -22,6 +22,7 @@ from botorch_lse.ax.analysis import (
     ParetoAnalysis,
     ProbabilityAnalysis,
     ProgressAnalysis,
+    ReportAnalysis,
     SliceAnalysis,
 )
 from botorch_lse.ax.compat import set_overview
@@ -29,6 +30,7 @@ from botorch_lse.ax.modular import ModelAnalysis, acquisition_options
 from botorch_lse.ax.node import level_set_node, level_set_nodes
 
 CARDS: tuple[type[LevelSetCard], ...] = (
+    ReportAnalysis,
     LevelSetAnalysis,
     ParetoAnalysis,
     ProbabilityAnalysis,

@@ -45,6 +45,7 @@ DEMO = (
 COMMANDS = {
     "next": "write the sheet of what to measure next",
     "answer": "write what is known of each candidate, as a table and a picture",
+    "report": "write a page to hand on: answer, list, pictures, what it rests on",
     "simulate": "say how many measurements to expect, from simulated ones",
 }
 _TRIES = 3
@@ -70,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status; see ``answered``.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    return answered(PROGRAM, lambda: _carry_out(given), {"matplotlib": "plot"})
+    return answered(
+        PROGRAM, lambda: _carry_out(given), {"matplotlib": "plot", "plotly": "plot"}
+    )
 
 
 def _carry_out(arguments: Sequence[str]) -> int:
@@ -123,17 +126,21 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         "--version", action="version", version=f"{PROGRAM} {__version__}"
     )
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
-    common, parts = _common_options(), dict[str, argparse.ArgumentParser]()
+    parts = dict[str, argparse.ArgumentParser]()
     for name, words in COMMANDS.items():
         parts[name] = part = commands.add_parser(
             name,
-            parents=[common],
+            parents=[_common_options(takes_table=name != "report")],
             help=words,
             description=f"{words.capitalize()}.",
             allow_abbrev=False,
         )
         part.set_defaults(command=name)
     _add_answer_options(parts["answer"])
+    parts["report"].add_argument(
+        "page", nargs="?", type=page, default=Path("report.html"), metavar="PAGE",
+        help="the page to write (default report.html)",
+    )  # fmt: skip
     _add_simulate_options(parts["simulate"])
     return whole, parts
 
@@ -180,10 +187,11 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
     )
 
 
-def _common_options() -> argparse.ArgumentParser:
+def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     add = found.add_argument
-    add("candidates", nargs="?", help="the table of the candidates, one a line")
+    if takes_table:
+        add("candidates", nargs="?", help="the table of the candidates, one a line")
     add(
         "--settings",
         type=Path,
@@ -202,6 +210,15 @@ def _common_options() -> argparse.ArgumentParser:
             one = kind if kind is str else at_least(LEAST.get(name), read_one)
             add(option, type=one, metavar=kind.__name__.upper(), help=words)
     return found
+
+
+def page(text: str) -> Path:
+    r"""The file of a page: no table is written over by mistake."""
+    if Path(text).suffix.casefold() not in (".html", ".htm"):
+        raise argparse.ArgumentTypeError(
+            f"expected a page, as in report.html, but got {text!r}"
+        )
+    return Path(text)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -269,6 +286,9 @@ def read(call: argparse.Namespace) -> Run:
             with writing(path):
                 seen_to_write(path)
         _check_format(call.picture)
+    if call.command == "report":
+        with writing(call.page):
+            seen_to_write(call.page)
     return run
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from botorch_lse._files import Seen, seen_to_write
+from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
 from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
@@ -26,6 +26,7 @@ from botorch_lse.cli.measurements import (
     written_as_in,
 )
 from botorch_lse.cli.progress import doing
+from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import PROGRAM
 from botorch_lse.cli.simulated import Outcome, simulated, truth_of
@@ -94,6 +95,8 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
             next_command(run)
         elif call.command == "answer":
             answer_command(run, call)
+        elif call.command == "report":
+            report_command(run, call)
         else:
             simulate_command(run, call)
 
@@ -176,6 +179,19 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
     with doing(f"drawing {call.picture}", at_once=False):
         draw_answer(run, call.picture, seen[call.picture])
     _tell(*said, f"Wrote {call.table} and {call.picture}.")
+
+
+def report_command(run: Run, call: argparse.Namespace) -> None:
+    r"""Write the page of the run, and report what it says in short."""
+    with writing(call.page):
+        over = seen_to_write(call.page)
+    said = summary(run)
+    with doing(f"writing {call.page}", at_once=False):
+        found = report_of(run, said.splitlines(), details(run) or closing(run))
+        content = found.html().encode("utf-8")
+        with writing(call.page):
+            write_whole(call.page, content, over)
+    _tell(said, save_settings(run), f"Wrote {call.page}: open it in any browser.")
 
 
 def closing(run: Run) -> str:

@@ -7,12 +7,12 @@ came back, and the state after these rounds says which candidates come next.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,14 @@ from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from botorch_lse.data.classification import Classification
     from botorch_lse.data.observations import Observations
     from botorch_lse.data.pool import Pool
     from botorch_lse.strategies import ComposedStrategy, State
+
+Found = TypeVar("Found")
 
 
 class SavedMeanwhileError(ValueError):
@@ -197,14 +201,26 @@ class Run:
         Fits of earlier calls are read from a file beside the settings, and those of
         this one written there: it may be deleted, and the next call makes them again.
         """
+        return self._remembered(lambda: learnt(self, self.strategy))
+
+    @cached_property
+    def progress(self) -> pd.DataFrame:
+        r"""The sides after each sheet, of ``plotting.progress_frame``."""
+        from botorch_lse.plotting import progress_frame  # brings torch
+
+        rounds = learning(self, self.strategy)
+        return self._remembered(lambda: progress_frame(rounds))
+
+    def _remembered(self, found: Callable[[], Found]) -> Found:
+        r"""What is found with the fits of earlier calls, to which those of now come."""
         from botorch_lse.models.memory import FitMemory, remembering  # brings torch
 
         memory = FitMemory(_read_fits(self.fits_file))
         with remembering(memory):
-            found = learnt(self, self.strategy)
+            value = found()
         if {*memory.used} - {*memory.known}:
             _write_fits(self.fits_file, memory.used)
-        return found
+        return value
 
     @property
     def fits_file(self) -> Path:
@@ -340,7 +356,14 @@ def _write_fits(path: Path, fits: Mapping[str, Any]) -> None:
 
 
 def learnt(run: Run, strategy: ComposedStrategy) -> State:
-    r"""The state of a strategy after all measurements of a run.
+    r"""The state of a strategy after all measurements of a run."""
+    for state in learning(run, strategy):  # noqa: B007
+        pass
+    return state
+
+
+def learning(run: Run, strategy: ComposedStrategy) -> Iterator[State]:
+    r"""The states of a strategy before the first and after each sheet of a run.
 
     Args:
         run: The run.
@@ -357,15 +380,19 @@ def learnt(run: Run, strategy: ComposedStrategy) -> State:
     limits = {*run.measured.known, *run.measured.untold} & {*run.places}
     if limits and not has_audit:
         state = strategy.exclude(state, sorted(run.places[row] for row in limits))
+    yield state
     if n == 0:
-        return state
+        return
     # While the first measurements are spread no model is learnt, and all is quick.
     learns = n >= strategy.parts.model.n_first
     with doing(f"learning from {n} value{'s' * (n > 1)}", at_once=learns) as progress:
         for i, group in enumerate(groups, 1):
             progress.place = f"sheet {i} of {len(groups)}"
             state = told(strategy, state, group)
-    return state if has_audit or not limits else _with_limits(run, strategy, state)
+            is_last = i == len(groups)
+            if is_last and limits and not has_audit:
+                state = _with_limits(run, strategy, state)
+            yield state
 
 
 def _with_limits(run: Run, strategy: ComposedStrategy, state: State) -> State:

@@ -2,7 +2,7 @@ r"""The answer: which rows are above, below or undecided."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -143,6 +143,20 @@ class Classification:
 
     def __len__(self) -> int:
         return self.above.numel()
+
+    def at(self, rows: Tensor) -> Classification:
+        r"""The answer for some of the rows, given by their numbers; without weights."""
+
+        def some(record: Any) -> dict[str, Any]:
+            parts = {part.name: getattr(record, part.name) for part in fields(record)}
+            return {name: _at(value, rows, len(self)) for name, value in parts.items()}
+
+        pool, own = self.pool, some(self)
+        if pool is not None:
+            table = None if pool.table is None else pool.table.iloc[rows.tolist()]
+            own["pool"] = Pool(pool.X[rows], names=pool.names, table=table)
+        outputs = tuple(OutputEstimate(**some(output)) for output in self.outputs)
+        return Classification(**{**own, "outputs": outputs})
 
     @cached_property
     def side(self) -> np.ndarray:
@@ -344,6 +358,14 @@ class Classification:
         counts = (int(getattr(self, name).sum()) for name in SIDES)
         words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
         return f"Classification({len(self)} rows: {words}; {self.guarantee})"
+
+
+def _at(value: Any, rows: Tensor, n: int) -> Any:
+    r"""What belongs to some of ``n`` rows, and what belongs to none as it is."""
+    if isinstance(value, tuple):
+        return tuple(_at(part, rows, n) for part in value)
+    is_by_row = isinstance(value, Tensor) and value.shape[:1] == (n,)
+    return value[rows] if is_by_row else value
 
 
 def refuse_crossed(lower: Tensor, upper: Tensor) -> None:

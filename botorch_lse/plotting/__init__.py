@@ -27,6 +27,7 @@ from botorch_lse.plotting.pictures import (
     progress_figure,
     slices_figure,
 )
+from botorch_lse.plotting.report import write_report
 
 __all__ = [
     "batches_figure",
@@ -47,4 +48,5 @@ __all__ = [
     "progress_frame",
     "slices_figure",
     "slices_frame",
+    "write_report",
 ]

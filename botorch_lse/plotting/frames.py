@@ -3,7 +3,7 @@ r"""The data frames behind the pictures, with one line per row, round or panel."
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -220,14 +220,15 @@ def pareto_frame(
 
 
 def progress_frame(
-    states: Sequence[State],
+    states: Iterable[State],
     truth: Any = None,
     costs: Sequence[float] | None = None,
 ) -> pd.DataFrame:
     r"""The progress of a run after each round.
 
     Args:
-        states: The states before the first and after each round.
+        states: The states before the first and after each round, such as
+            ``state.past()``; of an iterator one at a time is held.
         truth: ``N`` bools, the rows that truly lie above the level; then there is a
             column ``f1``: the F1 score of the answer, undecided rows on the likelier
             side.
@@ -244,26 +245,37 @@ def progress_frame(
         ValueError: If there is no state, or the number of costs is another.
         BotorchTensorDimensionError: If ``truth`` has another length.
     """
-    if not states:
+    lines, above, state = list[dict[str, float]](), None, None
+    for state in states:
+        answer = state.classification
+        line: dict[str, float] = {"round": state.round, "evaluations": state.n_used}
+        line |= {side: int(getattr(answer, side).sum()) for side in SIDES}
+        line |= {"cost": _cost(state), "forecast": np.nan}
+        if truth is not None and above is None:
+            above = _truth(truth, answer)
+        if above is not None:
+            line["f1"] = f1_score(answer.best_guess.cpu(), above)
+        lines.append(line)
+    if state is None:
         raise ValueError("Expected `states` to hold at least one state, but got none.")
-    if costs is not None and len(costs) != len(states):
-        wanted = f"to have one entry per state ({len(states)})"
+    if costs is not None and len(costs) != len(lines):
+        wanted = f"to have one entry per state ({len(lines)})"
         raise ValueError(complaint("costs", wanted, f"got {len(costs)}"))
-    answers, used = [s.classification for s in states], [s.n_used for s in states]
-    frame = pd.DataFrame({"round": [s.round for s in states], "evaluations": used})
-    for side in SIDES:
-        frame[side] = [int(getattr(answer, side).sum()) for answer in answers]
-    frame["cost"] = [_cost(state) for state in states] if costs is None else costs
-    more = states[-1].forecast().observations
-    end = np.nan if more is None else float(used[-1] + more)
-    frame["forecast"] = [*[np.nan] * (len(used) - 1), end]
-    if truth is not None:
-        N, pool = len(answers[0]), answers[0].pool
-        if pool is not None:
-            truth = in_order(truth, pool.labels, "truth")
-        above = real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
-        frame["f1"] = [f1_score(answer.best_guess.cpu(), above) for answer in answers]
+    frame = pd.DataFrame(lines)
+    if costs is not None:
+        frame["cost"] = costs
+    more = state.forecast().observations
+    if more is not None:
+        frame.loc[len(frame) - 1, "forecast"] = float(state.n_used + more)
     return frame
+
+
+def _truth(truth: Any, answer: Classification) -> torch.Tensor:
+    r"""The rows that truly lie above, in the order of the pool (``N`` bools)."""
+    if answer.pool is not None:
+        truth = in_order(truth, answer.pool.labels, "truth")
+    N = len(answer)
+    return real_vector(truth, "truth", N, "row of the pool", booleans=True) > 0.5
 
 
 def calibration_frame(calibration: Calibration) -> pd.DataFrame:

@@ -8,7 +8,8 @@ the answer is, the loop asks an ``Algorithm``.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
+from tqdm import tqdm
 
 from botorch_lse._device import ordinary
 from botorch_lse._numerals import written
@@ -436,6 +438,18 @@ class Strategy(ABC):
         out = _exclusions(excluded, len(self.pool))
         if observations.round is None and not (lost or asked or out):
             return self._replay_bare(state, observations)
+        last = deque(self._replayed(state, observations, lost, asked, out), maxlen=1)
+        return last.pop() if last else state
+
+    def _replayed(
+        self,
+        state: State,
+        observations: Observations,
+        lost: Mapping[int, Tensor],
+        asked: Mapping[int, Tensor],
+        out: Sequence[tuple[int, Tensor]],
+    ) -> Iterator[State]:
+        r"""The states after each round; arguments as of ``replay``, checked."""
         rounds = observations.round
         if rounds is None:
             rounds = torch.arange(len(observations))
@@ -448,9 +462,9 @@ class Strategy(ABC):
             for rows in (rows for r, rows in out if r == label):
                 state = self._exclude(state, rows, done)
             state = self.tell(state, group, abandoned=lost.get(label))
-        if state.round in asked and state.plan is None:
-            state = replace(state, stored_plan=asked[state.round].sort().values)
-        return state
+            if state.round in asked and state.plan is None:
+                state = replace(state, stored_plan=asked[state.round].sort().values)
+            yield state
 
     def _replay_bare(self, state: State, observations: Observations) -> State:
         start, told, places = state, 0, torch.arange(len(observations))
@@ -1355,6 +1369,46 @@ class State:
                 "values before they are measured, so there is nothing to compare."
             )
         return model.calibration(self.belief, output)
+
+    def past(self) -> Iterator[State]:
+        r"""The states before the first and after each complete round, one by one.
+
+        For ``plotting.progress_frame``. They are computed anew: a learnt model is
+        fitted in each round. A million rows take their memory once, not in each round.
+        """
+        lost = defaultdict[int, list[int]](list)
+        for label, row in self.abandoned:
+            if label < self.round:
+                lost[label].append(row)
+        gone = {label: torch.tensor(rows) for label, rows in lost.items()}
+        out = [(r, torch.tensor(rows)) for r, rows in self.excluded if r < self.round]
+        start = self.strategy.init(self.seed)
+        yield start
+        rounds = self.strategy._replayed(start, self.history, gone, {}, out)
+        yield from tqdm(
+            rounds, "Past", self.round, delay=2.0, disable=None, leave=False
+        )
+
+    @ordinary
+    def report(self, path: Any, *, metrics: Sequence[str] | None = None) -> None:
+        r"""Write the report of the run: one HTML file that needs no network.
+
+        It has the answer in words, the list of all rows, pictures, what the answer
+        rests on and what to measure next: see ``plotting.write_report``.
+
+        Args:
+            path: The file, which is replaced.
+            metrics: The names of what was measured; default those that the goal names,
+                else ``y``.
+
+        Raises:
+            ImportError: If plotly is not installed.
+            ValueError: If ``metrics`` are not one for each output.
+            OSError: If the file cannot be written.
+        """
+        # By name: pictures are made from states, and states know nothing of them.
+        plotting = import_module("botorch_lse.plotting")
+        plotting.write_report(self, path, metrics=metrics)
 
     @property
     def observations(self) -> Observations:

@@ -1,0 +1,124 @@
+r"""The report of a table's run, in the units and words of its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import pandas as pd
+
+from botorch_lse._numerals import written
+from botorch_lse.cli.answers import answer_frame, columns
+from botorch_lse.cli.cells import without_unit
+from botorch_lse.cli.measurements import MEASURED
+from botorch_lse.cli.runs import Run
+from botorch_lse.cli.settings import PROGRAM
+from botorch_lse.data.pool import Pool
+from botorch_lse.plotting import level_set_frame
+from botorch_lse.plotting.pictures import side_words
+from botorch_lse.plotting.report import (
+    Drawing,
+    Report,
+    drawings_of,
+    drawings_of_run,
+    versions,
+)
+
+_APART = ("path", "is_stored")
+"""What of the settings is no answer to a question."""
+
+
+def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
+    r"""What the report of a run says.
+
+    Args:
+        run: The run.
+        answer: The present knowledge, in sentences.
+        basis: What the answer rests on, in lines.
+    """
+    state, frame = run.state, answer_frame(run)
+    names = columns(run, level_set_frame(run.answer, state.observations))
+    for name in {*frame} & {*run.candidates.inputs}:  # cells are text, as in the file
+        numbers = run.candidates.frame.get(name)
+        if numbers is not None and pd.api.types.is_numeric_dtype(numbers):
+            frame[name] = numbers.to_numpy()
+    shown = run.candidates.drawn(run.rows)
+    pool = Pool(run.pool.X, names=run.pool.names, table=shown)
+    drawn, metric = replace(run.answer, pool=pool), run.result_column
+    words = side_words(drawn)
+    observations = run.scale.shown(state.observations)
+    drawings, progress = list[Drawing](), list[Drawing]()
+    if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
+        level = run.settings.level
+        drawings = drawings_of(drawn, observations, (metric,), words, level)
+        progress = drawings_of_run(state, run.progress, words)
+    return Report(
+        title=question(run),
+        answer=answer,
+        facts=facts(run),
+        table=frame,
+        side=names["side"],
+        inside=run.settings.side,
+        drawings=drawings,
+        progress=progress,
+        basis=basis.splitlines(),
+        following=sheet(run),
+        following_words=following(run),
+        settings=settings(run),
+        mark=run.mark,
+    )
+
+
+def question(run: Run) -> str:
+    r"""The question, with the column and its unit."""
+    column = run.result_column
+    unit = column.removeprefix(without_unit(column)).strip(" ()[]")
+    level = f"{written(run.settings.level)} {unit}".strip()
+    return f"{without_unit(column)}: {run.settings.side} {level}?"
+
+
+def facts(run: Run) -> dict[str, str]:
+    r"""The numbers of a run by name."""
+    measured = run.measured.having(MEASURED)
+    found = {"measurements": f"{len(measured):,}"}
+    found["different candidates"] = f"{len({entry.row for entry in measured}):,}"
+    found["sheets"] = f"{run.measured.last_sheet:,}"
+    if gone := len(run.measured.excluded):
+        found["not measurable"] = f"{gone:,}"
+    return found
+
+
+def sheet(run: Run) -> pd.DataFrame | None:
+    r"""The lines of the sheet that are open; ``None`` where there are none."""
+    lines = [entry.line.cells for entry in run.measured.open]
+    if run.is_done or not lines:
+        return None
+    return pd.DataFrame(lines).drop(columns=run.result_column, errors="ignore")
+
+
+def following(run: Run) -> str:
+    r"""A sentence on what to do next."""
+    if run.is_done:
+        return "Nothing more need be measured."
+    if run.measured.open:
+        return f"These lines of {run.settings.out} are open."
+    return f"{PROGRAM} next writes what to measure next."
+
+
+def settings(run: Run) -> dict[str, str]:
+    r"""What somebody needs who wants the same again.
+
+    The fingerprints are the first 16 digits of the SHA-256 of the files.
+    """
+    found = {}
+    for part in fields(run.settings):
+        value = getattr(run.settings, part.name)
+        if part.name not in _APART and value not in (None, (), "", False):
+            found[part.name] = str(value)
+    for name in ("candidates", "results"):
+        path = run.settings.file(name)
+        if path.exists():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[f"SHA-256 of {path.name}"] = digest[:16]
+    return found | versions()

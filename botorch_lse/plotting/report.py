@@ -1,0 +1,597 @@
+r"""The report of a run: one HTML file, for any browser and without network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from torch import Tensor
+
+from botorch_lse._files import write_whole
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint
+from botorch_lse.data.classification import Classification, OutputEstimate
+from botorch_lse.data.excursion_volume import Content
+from botorch_lse.data.observations import Observations
+from botorch_lse.data.pool import Pool
+from botorch_lse.plotting.frames import (
+    WORDS,
+    level_set_frame,
+    pareto_frame,
+    progress_frame,
+    slices_frame,
+)
+from botorch_lse.plotting.pictures import (
+    CLASSES,
+    calibration_figure,
+    level_set_figure,
+    pareto_set_figure,
+    progress_figure,
+    side_words,
+    slices_figure,
+)
+from botorch_lse.strategies import Goal, State
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST_LISTED = 100_000
+"""The number of rows that the list has at most: browsers sort so many at once."""
+MOST_DRAWN = 4_000
+"""The number of rows that a picture shows at most, measured ones first."""
+MOST_ROUNDS = 60
+"""The number of rounds of which the progress is computed anew, unless it is given."""
+DIGITS = 6
+"""The significant digits of the numbers in the list."""
+PACKAGES = ("botorch-lse", "botorch", "gpytorch", "torch", "ax-platform")
+"""The packages whose versions a report has, as far as they are installed."""
+_UNTOLD = ("pool", "goal", "model", "history", "_")
+"""The arguments of strategies that are no settings to be read: they are shown apart."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    r"""A picture of a report.
+
+    Args:
+        title: The heading above it.
+        figure: By plotly.
+        words: What it shows, in a sentence.
+    """
+
+    title: str
+    figure: Figure
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    r"""What a report says; ``write`` makes the file.
+
+    Args:
+        title: The question, in words.
+        answer: The answer, in sentences.
+        facts: Numbers by name, for those who read nothing else.
+        table: The rows with their sides, in the order of the pool.
+        side: The name of the column of sides in ``table``.
+        inside: The word for the side that is asked for.
+        drawings: The pictures of the answer.
+        progress: The pictures of the run.
+        basis: What the answer rests on, in sentences.
+        following: What to measure next; ``None`` where nothing is.
+        following_words: A sentence about it.
+        settings: What somebody needs who wants the same again, by name.
+        mark: The decimal mark.
+    """
+
+    title: str
+    answer: Sequence[str]
+    facts: Mapping[str, str]
+    table: pd.DataFrame
+    side: str = "side"
+    inside: str = "above"
+    drawings: Sequence[Drawing] = ()
+    progress: Sequence[Drawing] = ()
+    basis: Sequence[str] = ()
+    following: pd.DataFrame | None = None
+    following_words: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    mark: str = "."
+
+    def html(self) -> str:
+        r"""The report as a page, with plotly and all data inside.
+
+        Raises:
+            ImportError: If plotly is not installed.
+        """
+        try:
+            from plotly.offline import get_plotlyjs
+        except ImportError as error:
+            raise ImportError(
+                "A report needs plotly: call `pip install plotly`."
+            ) from error
+        template = files("botorch_lse.plotting").joinpath("report.html")
+        page = template.read_text(encoding="utf-8")
+        # A tag that closes inside of data would end them.
+        data = json.dumps(self._data(), allow_nan=False).replace("<", "\\u003c")
+        before, _, rest = page.partition("/*PLOTLY*/")
+        middle, _, after = rest.partition("/*DATA*/")
+        return "".join((before, get_plotlyjs(), middle, data, after))
+
+    def write(self, path: str | Path) -> None:
+        r"""Write the page.
+
+        Args:
+            path: The file, which is replaced.
+
+        Raises:
+            ImportError: If plotly is not installed.
+            OSError: If the file cannot be written.
+        """
+        write_whole(Path(path), self.html().encode("utf-8"))
+
+    def markdown(self) -> str:
+        r"""The words of the report: answer, numbers, what it rests on, what is next."""
+        lines = [*self.answer, "", "| " + " | ".join(self.facts) + " |"]
+        lines += ["|" + " --- |" * len(self.facts)]
+        lines += ["| " + " | ".join(self.facts.values()) + " |", ""]
+        lines += ["**What this rests on.** " + " ".join(self.basis), ""]
+        lines += ["**Next.** " + self.following_words]
+        if self.following is not None:
+            lines += ["", self.following.to_string(index=False, max_rows=20)]
+        return "\n".join(lines)
+
+    def _data(self) -> dict[str, Any]:
+        left_out = len(self.table) - MOST_LISTED
+        listed = self.table if left_out <= 0 else _most_doubtful(self.table)
+        following = self.following
+        return {
+            "title": self.title,
+            "answer": list(self.answer),
+            "facts": list(self.facts.items()),
+            "table": _columns(listed),
+            "side": self.side,
+            "inside": self.inside,
+            "classes": list(CLASSES),
+            "leftOut": max(left_out, 0),
+            "drawings": [_drawn(one) for one in self.drawings],
+            "progress": [_drawn(one) for one in self.progress],
+            "basis": list(self.basis),
+            "following": None if following is None else _columns(following),
+            "followingWords": self.following_words,
+            "settings": list(self.settings.items()),
+            "mark": self.mark,
+        }
+
+
+def write_report(
+    state: State,
+    path: str | Path,
+    *,
+    metrics: Sequence[str] | None = None,
+    states: Iterable[State] | None = None,
+) -> None:
+    r"""Write the report of a run: one HTML file that needs no network.
+
+    It has the question and the answer in words, the list of all rows (up to 100,000,
+    to be sorted and filtered), pictures of the answer and of the progress, what the
+    answer rests on, what to measure next, and how to do the same again.
+
+    Args:
+        state: Where the run stands.
+        path: The file, which is replaced.
+        metrics: The names of what was measured; default those that the goal names,
+            else ``y``.
+        states: The states before the first and after each round, for the progress;
+            default ``state.past()``, which fits learnt models of up to 60 rounds anew,
+            and no progress for more.
+
+    Raises:
+        ImportError: If plotly is not installed.
+        ValueError: If ``metrics`` are not one for each output.
+        OSError: If the file cannot be written.
+    """
+    report_of(state, metrics=metrics, states=states).write(path)
+
+
+def report_of(
+    state: State,
+    *,
+    metrics: Sequence[str] | None = None,
+    states: Iterable[State] | None = None,
+    has_pictures: bool = True,
+) -> Report:
+    r"""What the report of a run says; other arguments as of ``write_report``.
+
+    Args:
+        state: Where the run stands.
+        metrics: The names of what was measured.
+        states: The states, for the progress.
+        has_pictures: Whether pictures are drawn.
+    """
+    strategy: Any = state.strategy
+    names = metric_names(strategy, metrics)
+    answer, observations = _named(state.classification, names), state.measurements
+    title = question_of(strategy, names, [output.name for output in answer.outputs])
+    if strategy.directions is None:
+        words = words_of(answer)
+        table = level_set_frame(answer, observations)
+    else:
+        words, estimate = WORDS, strategy.estimate(state)
+        table = pareto_frame(answer, estimate, observations, list(names))
+    drawings = drawing_of_outputs(table, names) if has_pictures else []
+    if has_pictures and bool(answer.sigma.isfinite().any()):
+        level = stated_level(strategy)
+        drawings += drawings_of(answer, observations, names, words, level)
+    side = "side_lse" if "side_lse" in table else "side"  # a column of yours is "side"
+    return Report(
+        title=title or "Which rows are above the level?",
+        answer=answer_words(state, words),
+        facts=facts_of(state),
+        table=table.assign(**{side: sides_in_words(answer, words)}),
+        side=side,
+        inside=words["above"],
+        drawings=drawings,
+        progress=progress_of(state, states, words) if has_pictures else (),
+        basis=basis_of(state),
+        following=following_of(state),
+        following_words=following_words(state),
+        settings=settings_of(state),
+    )
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def metric_names(strategy: Any, metrics: Sequence[str] | None) -> tuple[str, ...]:
+    r"""The names of what is measured, one for each output.
+
+    Raises:
+        ValueError: If they are not one for each output.
+    """
+    m = strategy.n_predicted
+    if metrics is None:
+        own = tuple(map(str, strategy.outputs))
+        return own or (("y",) if m == 1 else tuple(f"y{i}" for i in range(m)))
+    if isinstance(metrics, str) or len(metrics) != m:
+        wanted = f"to be {m} names, one for each output"
+        raise ValueError(complaint("metrics", wanted, f"got {metrics!r}"))
+    return tuple(metrics)
+
+
+def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> str:
+    r"""The question of a strategy in words; empty where there are none.
+
+    Args:
+        strategy: The strategy.
+        names: The metrics.
+        outputs: The names of the answer's outputs, where a row measures one of them.
+    """
+    goal, directions = getattr(strategy, "goal", None), strategy.directions
+    if isinstance(goal, Goal):
+        return goal.question(names if len(names) >= len(outputs) else outputs)
+    if directions is not None:
+        wanted = zip(directions, names, strict=True)
+        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
+    for level, words in (("threshold", ""), ("omega", " of its maximum")):
+        if getattr(strategy, level, None) is not None:
+            return f"{names[0]} above {written(getattr(strategy, level))}{words}"
+    return ""
+
+
+def _named(answer: Classification, names: Sequence[str]) -> Classification:
+    if len(answer.outputs) != len(names):
+        return answer
+    pairs = zip(answer.outputs, names, strict=True)
+    named: tuple[OutputEstimate, ...] = tuple(replace(o, name=n) for o, n in pairs)
+    return replace(answer, outputs=named)
+
+
+def answer_words(state: State, words: Mapping[str, str]) -> list[str]:
+    r"""The answer in sentences: sides, why it ended or what is missing, the share."""
+    answer = state.classification
+    counts = Counter(sides_in_words(answer, words))
+    names = list(words.values())
+    if answer.classes is not None:
+        names = [*sorted({*counts} - {*names}), words["undecided"]]
+    sides = ", ".join(f"{counts[name]:,} {name}" for name in names)
+    said = [f"Of {len(answer):,} rows: {sides}."]
+    if state.stop_reason is None:
+        said.append(str(state.forecast()))
+    else:
+        said.append(f"The run has ended: {state.stop_reason}.")
+    if (content := _content(state)) is not None:
+        said.append(str(content))
+    return said
+
+
+def words_of(answer: Classification) -> dict[str, str]:
+    r"""The words for the sides: of ``Below`` those of the level, of regions in, out."""
+    if answer.meaning == "below":
+        return {"above": "below", "below": "above", "undecided": "undecided"}
+    return side_words(answer)
+
+
+def sides_in_words(answer: Classification, words: Mapping[str, str]) -> list[str]:
+    r"""The side of each row in words; of several levels its class."""
+    if answer.classes is not None:
+        classes = answer.classes.tolist()
+        return [f"class {k}" if k >= 0 else words["undecided"] for k in classes]
+    return [words[side] for side in answer.side]
+
+
+def facts_of(state: State) -> dict[str, str]:
+    r"""The numbers of a run by name: measurements, cost, and of a failure its index."""
+    observations, strategy = state.measurements, state.strategy
+    used, pool = state.observations.measured, strategy.pool
+    facts = {"measurements": f"{state.observations.n_measured:,}"}
+    facts["different rows"] = f"{observations.indices.unique().numel():,}"
+    facts["rounds"] = f"{state.round:,}"
+    if state.abandoned:
+        facts["without a result"] = f"{len(state.abandoned):,}"
+    if len(state.excluded_rows):
+        facts["excluded rows"] = f"{len(state.excluded_rows):,}"
+    if pool.costs is not None:
+        facts["cost"] = written(float(pool.costs[used].sum()))
+    content = _content(state)
+    if content is not None and content.is_sample:
+        facts |= _reliability(content, pool, state.classification)
+    return facts
+
+
+def _reliability(
+    content: Content, pool: Pool, answer: Classification
+) -> dict[str, str]:
+    r"""The figures of a failure probability: its error, index, likeliest point.
+
+    The point is the row that is said to fail and lies nearest to the median inputs, in
+    the independent normal numbers behind them (Hasofer and Lind 1974, among rows).
+    """
+    p = content.estimate
+    facts = {"probability": written(p, content.sampling_error)}
+    if p > 0:
+        share = content.sampling_error / p
+        facts["coefficient of variation of the sample"] = f"{share:.2g}"
+    if 0 < p < 1:
+        index = -float(torch.special.ndtri(torch.tensor(p, dtype=torch.float64)))
+        facts["reliability index"] = f"{index:.3g}"
+    fails = answer.best_guess.cpu()
+    if pool.origin is None or not bool(fails.any()):
+        return facts
+    far = np.linalg.norm(pool.origin.normal_numbers(pool.X.cpu()), axis=1)
+    row = int(np.where(fails.numpy(), far, math.inf).argmin())
+    facts["most likely failure"] = f"row {row}, {_place(pool, row)}"
+    return facts
+
+
+def _place(pool: Pool, row: int) -> str:
+    r"""The inputs of a row, in words."""
+    cells = pool.to_frame().iloc[row].items()
+    return ", ".join(f"{name} = {_cell(value)}" for name, value in cells)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _content(state: State) -> Content | None:
+    return None if state.strategy.directions is not None else state.content()
+
+
+def basis_of(state: State) -> list[str]:
+    r"""What the answer rests on: its guarantee, calibration, and doubts of values.
+
+    The guarantee has the audit, if there was one, and the remarks on values.
+    """
+    said = [state.classification.guarantee]
+    try:
+        calibration = str(state.calibration())
+    except UnsupportedError:  # it predicts no values
+        return said
+    return said if calibration in said[0] else [*said, calibration]
+
+
+def following_words(state: State) -> str:
+    r"""A sentence on what to measure next."""
+    if state.is_done:
+        return "Nothing more need be measured."
+    if state.strategy.room(state) == 0:
+        return "What is being measured comes first."
+    return "These are the next measurements, in the order in which to make them."
+
+
+def following_of(state: State) -> pd.DataFrame | None:
+    r"""The rows to measure next; ``None`` where there are none."""
+    if state.is_done or state.strategy.room(state) == 0:
+        return None
+    order = state.strategy.ask(state).order
+    frame = state.strategy.pool.to_frame().iloc[order.tolist()]
+    return frame.reset_index(names="row")
+
+
+def settings_of(state: State) -> dict[str, str]:
+    r"""What somebody needs who wants the same again: versions, seed, settings, data.
+
+    The fingerprints are the first 16 digits of SHA-256 of the pool's rows, and of the
+    rows measured with their values.
+    """
+    strategy, observations = state.strategy, state.observations
+    found = {"strategy": type(strategy).__name__}
+    for part in fields(strategy):  # type: ignore[arg-type]
+        value = getattr(strategy, part.name)
+        if part.name in _UNTOLD or isinstance(value, Tensor) or value is None:
+            continue
+        found[part.name] = " ".join(str(value).split())[:200]
+    found |= {"seed": str(state.seed)}
+    found["pool"] = strategy.pool.hash[:16]
+    found["measurements"] = _fingerprint(observations.indices, observations.y)
+    return found | versions()
+
+
+def versions() -> dict[str, str]:
+    r"""The versions of the packages that computed the answer."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except ImportError:  # Ax is an extra
+            continue
+    return found
+
+
+def _fingerprint(*parts: Tensor) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.detach().cpu().double().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+# --- pictures -------------------------------------------------------------------------
+
+
+def drawings_of(
+    answer: Classification,
+    observations: Observations,
+    names: Sequence[str],
+    words: Mapping[str, str],
+    level: float | None,
+) -> list[Drawing]:
+    r"""The pictures of an answer: a map, slices where it has more inputs, intervals.
+
+    Args:
+        answer: The answer, with its pool.
+        observations: The measurements.
+        names: The metrics.
+        words: The words for the sides.
+        level: The level to draw, if there is one.
+    """
+    answer, observations, left_out = _some(answer, observations)
+    note = f" {left_out:,} rows that were not measured are left out." * (left_out > 0)
+    metric = names[0] if len(names) == 1 else "distance from another answer"
+    given: dict[str, Any] = {"threshold": level, "metric": metric, "words": words}
+    found, pool = [], answer.pool
+    if pool is not None and pool.d == 2:
+        figure = level_set_figure(answer, observations, kind="map", **given)
+        found.append(Drawing("Map", figure, f"Every row; measured ones ringed.{note}"))
+    elif pool is not None and pool.d > 2:
+        frame = slices_frame(answer, observations, metric=metric)
+        for title, shade in (("Slices", "side"), ("Chances", "probability_above")):
+            figure = slices_figure(frame, shade, words=words)
+            said = "Through the most doubtful row; the other inputs are held there."
+            found.append(Drawing(title, figure, f"{said}{note}"))
+    kind = None if pool is not None and pool.d == 1 else "intervals"
+    figure = level_set_figure(answer, observations, kind=kind, **given)
+    said = "What is expected at each row, with its interval, and measured values."
+    return [*found, Drawing("Intervals", figure, f"{said}{note}")]
+
+
+def drawing_of_outputs(table: pd.DataFrame, names: Sequence[str]) -> list[Drawing]:
+    r"""The picture of several outputs, from the table of all rows, if it has them."""
+    if sum(f"{name}_mean" in table for name in names) < 2 or len(table) > MOST_DRAWN:
+        return []
+    return [Drawing("Outputs", pareto_set_figure(table), "Two at a time.")]
+
+
+def stated_level(strategy: Any) -> float | None:
+    r"""The level of a strategy, stated by its goal or by the strategy itself."""
+    goal = getattr(strategy, "goal", None)
+    if isinstance(goal, Goal):
+        return goal.facts.level
+    return getattr(strategy, "threshold", None)
+
+
+def _some(
+    answer: Classification, observations: Observations
+) -> tuple[Classification, Observations, int]:
+    r"""The answer of measured rows and some others, as many as can be drawn."""
+    N = len(answer)
+    if N <= MOST_DRAWN:
+        return answer, observations, 0
+    kept = torch.zeros(N, dtype=torch.bool)
+    kept[:: math.ceil(N / MOST_DRAWN)] = True
+    kept[observations.indices] = True
+    places = torch.full((N,), -1)
+    rows = kept.nonzero().view(-1)
+    places[rows] = torch.arange(len(rows))
+    own = replace(observations, indices=places[observations.indices])
+    return answer.at(rows), own, N - len(rows)
+
+
+def progress_of(
+    state: State, states: Iterable[State] | None, words: Mapping[str, str]
+) -> list[Drawing]:
+    r"""The pictures of a run: sides by measurements, and predictions by values."""
+    if states is None and 0 < state.round <= MOST_ROUNDS:
+        states = state.past()
+    frame = None if states is None else progress_frame(states)
+    return drawings_of_run(state, frame, words)
+
+
+def drawings_of_run(
+    state: State, progress: pd.DataFrame | None, words: Mapping[str, str]
+) -> list[Drawing]:
+    r"""The pictures of a run, the first from a frame of ``progress_frame``."""
+    found = []
+    if progress is not None and len(progress) > 1:
+        figure = progress_figure(progress, words=words)
+        found.append(Drawing("Progress", figure, "Rows on each side by measurements."))
+    try:
+        calibration = state.calibration()
+    except UnsupportedError:
+        return found
+    if len(calibration.ahead) + len(calibration.out):
+        said = "How far values lay from what was predicted, in standard deviations."
+        found.append(Drawing("Predictions", calibration_figure(calibration), said))
+    return found
+
+
+# --- data -----------------------------------------------------------------------------
+
+
+def _drawn(drawing: Drawing) -> dict[str, Any]:
+    figure = json.loads(drawing.figure.to_json())
+    figure["layout"].pop("title", None)  # it stands above, as a heading
+    return {"title": drawing.title, "words": drawing.words, **figure}
+
+
+def _columns(table: pd.DataFrame) -> list[dict[str, Any]]:
+    r"""The columns of a table as plain JSON, numbers in few digits."""
+    found = []
+    for name in table.columns:
+        column = table[name]
+        is_number = pd.api.types.is_numeric_dtype(column)
+        is_number &= not pd.api.types.is_bool_dtype(column)
+        cells = [_number(x) for x in column] if is_number else [*map(_text, column)]
+        found.append({"name": str(name), "isNumber": is_number, "cells": cells})
+    return found
+
+
+def _number(value: Any) -> float | int | None:
+    if pd.isna(value) or not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short
+
+
+def _text(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)
+
+
+def _most_doubtful(table: pd.DataFrame) -> pd.DataFrame:
+    r"""The rows of a long table nearest to a probability of one half, in its order."""
+    if "probability_above" not in table:
+        return table.head(MOST_LISTED)
+    doubt = (table["probability_above"] - 0.5).abs()
+    return table.loc[doubt.nsmallest(MOST_LISTED).sort_index().index]

@@ -1,0 +1,87 @@
+r"""The page of a table's run."""
+
+from __future__ import annotations
+
+import pytest
+
+from botorch_lse.__main__ import command
+from tests.cli.lab import HILL, NEXT, Lab, hill
+from tests.plotting.test_report import frame_of, inside
+
+PLAIN = f"{NEXT} --first 10 --noise-std 0.7"
+
+
+def test_the_page_says_what_the_answer_says(lab: Lab, closed_figures: None) -> None:
+    lab.write("candidates.csv", HILL)
+    lab.call(PLAIN)
+    for _ in range(2):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    said = lab.call("report")
+    assert "Wrote report.html: open it in any browser." in said
+    data = inside((lab.folder / "report.html").read_text(encoding="utf-8"))
+    lab.call("answer")
+    table, frame = lab.read("answer.csv"), frame_of(data)
+    assert frame["name"].tolist() == [line["name"] for line in table]
+    assert frame["side"].tolist() == [line["side"] for line in table]
+    assert frame["x"].tolist() == list(range(20))  # numbers, which sort as such
+    for line, mean in zip(table, frame["mean"], strict=True):
+        assert float(line["mean"]) == pytest.approx(mean, abs=0.02)
+    assert data["title"].startswith("y: above 7")
+    assert data["answer"] == said.splitlines()[:-1]
+    facts = dict(data["facts"])
+    assert facts["measurements"] == "8"
+    assert facts["sheets"] == "3"
+    assert data["followingWords"] == "These lines of sheet.csv are open."
+    names = [line["name"] for line in lab.read("sheet.csv")]
+    (asked,) = [one["cells"] for one in data["following"] if one["name"] == "name"]
+    assert asked == names
+    settings = dict(data["settings"])
+    assert settings["above"] == "7.0"
+    assert len(settings["SHA-256 of results.csv"]) == 16
+    titles = [one["title"] for one in data["progress"]]
+    assert titles[0] == "Progress"
+
+
+def test_before_there_are_values_the_page_says_so(lab: Lab) -> None:
+    lab.write("candidates.csv", HILL)
+    lab.call(PLAIN)
+    lab.call("report first.html")
+    data = inside((lab.folder / "first.html").read_text(encoding="utf-8"))
+    assert data["drawings"] == []
+    assert "The first 10 measurements are spread over the table" in data["answer"][-1]
+
+
+def test_rows_that_cannot_be_measured_and_decimal_commas_are_shown(lab: Lab) -> None:
+    comma = HILL.replace(",", ";").replace("3;n03", "3,5;n03")
+    lab.write("candidates.csv", comma)
+    lab.call(PLAIN)
+    lab.write("results.csv", "x;y\n3,5;1,5\n7;n/a\n")
+    lab.call("report")
+    data = inside((lab.folder / "report.html").read_text(encoding="utf-8"))
+    assert data["mark"] == ","
+    frame = frame_of(data)
+    assert frame.loc[frame["name"] == "n07", "side"].tolist() == ["n/a"]
+    assert frame.loc[frame["name"] == "n03", "x"].tolist() == [3.5]
+    assert dict(data["facts"])["not measurable"] == "1"
+
+
+@pytest.mark.parametrize("page", ["candidates.csv", "report", "answer.png"])
+def test_a_page_that_is_none_is_refused(
+    lab: Lab, capsys: pytest.CaptureFixture[str], page: str
+) -> None:
+    lab.write("candidates.csv", HILL)
+    lab.call(PLAIN)
+    before = lab.contents()
+    with pytest.raises(SystemExit):
+        command(["report", page])
+    assert f"as in report.html, but got {page!r}" in capsys.readouterr().err
+    assert lab.contents() == before
+
+
+def test_a_page_that_cannot_be_written_is_said_before_anything_is_computed(
+    lab: Lab,
+) -> None:
+    lab.write("candidates.csv", HILL)
+    lab.call(PLAIN)
+    assert "nowhere" in lab.refused("report nowhere/report.html")

@@ -1,0 +1,64 @@
+r"""A page as a browser without network and without a window shows it."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+LISTEN = """<script>
+window.faults = [];
+addEventListener("error", event => faults.push(String(event.message)));
+for (const name of ["error", "warn"]) {
+  const said = console[name];
+  console[name] = (...words) => { faults.push(words.join(" ")); said(...words); };
+}
+</script>"""
+"""Notes what goes wrong from the first line of a page on."""
+ACT = """<script>
+addEventListener("load", () => setTimeout(() => {
+  let found;
+  try { found = (() => { %s })(); } catch (error) { faults.push(String(error)); }
+  const resources = performance.getEntriesByType("resource").map(one => one.name);
+  const seen = document.createElement("pre");
+  seen.id = "seen";
+  seen.textContent = JSON.stringify({found, faults, resources});
+  document.body.append(seen);
+}, 1000));
+</script>"""
+"""Does something once a page is there, and writes down what it saw."""
+
+
+def seen(page: Path, act: str, *flags: str) -> Any:
+    r"""What a script returns that runs on a page once all is drawn.
+
+    Nothing may have gone wrong, and nothing may have been asked of any server.
+
+    Args:
+        page: The page.
+        act: The body of a function in JavaScript.
+        flags: Of Chromium, such as ``--window-size=390,800``.
+    """
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    text = page.read_text(encoding="utf-8")
+    acting = page.with_name(f"acting_{page.name}")
+    text = text.replace("<head>", f"<head>{LISTEN}", 1)
+    acting.write_text(text.replace("</body>", f"{ACT % act}</body>"), encoding="utf-8")
+    profile = page.with_name("profile")
+    call = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags]
+    call += ["--virtual-time-budget=20000", "--dump-dom", acting.as_uri()]
+    shown = subprocess.run(call, capture_output=True, timeout=120, check=True).stdout
+    (data,) = re.findall(r'<pre id="seen">(.*?)</pre>', shown.decode("utf-8"), re.S)
+    found = json.loads(html.unescape(data))
+    assert found["faults"] == []
+    assert found["resources"] == []
+    return found.get("found")
