@@ -39,7 +39,7 @@ $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.engines: $(VENV)/.%: $(VENV)/
 	$(PIP) -e '.[$*]'
 	touch $@
 
-## Classify a real sea bed: prints a table, writes level_set.png, calibration.png and level_set.csv.
+## Classify a real sea bed: prints a table, writes pictures, a table and a report.
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
 

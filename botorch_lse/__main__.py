@@ -23,7 +23,7 @@ DESCRIPTION = """\
 Where is the sea deeper than 100 m? An Ax experiment classifies the 4,841 sea cells of a
 real chart (off Vancouver Island) from noisy soundings, asked for in batches, and stops
 when every cell is decided. Prints a table and whether values lay where they were
-predicted; writes level_set.png, calibration.png and level_set.csv."""
+predicted; writes level_set.png, calibration.png, level_set.csv, report.html."""
 
 SEA_BED = "topobathy"
 """The name of the pool that comes with the package."""
@@ -109,7 +109,7 @@ def check(options: argparse.Namespace) -> None:
                 f"read: {error}"
             ) from error
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in ("level_set.png", "calibration.png", "level_set.csv"):
+    for name in ("level_set.png", "calibration.png", "level_set.csv", "report.html"):
         with writing(options.out / name):
             seen_to_write(options.out / name)
 

@@ -394,11 +394,11 @@ def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) ->
 
 
 def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> None:
-    r"""Write ``level_set.png``, ``calibration.png`` and ``level_set.csv`` to a folder.
+    r"""Write two pictures, a table and a report to a folder.
 
     The table has the number of soundings and the truth beside the answer.
     """
-    from botorch_lse.plotting import plot_calibration, plot_level_set
+    from botorch_lse.plotting import plot_calibration, plot_level_set, write_report
 
     answer, observations = state.classification, state.observations
     axes = plot_level_set(
@@ -417,4 +417,6 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
     columns = {"soundings": soundings, "true_value": survey.truth.numpy()}
     frame = answer.to_frame().assign(**columns)
     write_whole(table, frame.to_csv(index=False, float_format="%.6g").encode())
-    say(f"\nWrote {picture}, {residuals} and {table}")
+    page = out / "report.html"  # without the way there, whose fits take long
+    write_report(state, page, metrics=[f"depth ({survey.unit})"], states=[state])
+    say(f"\nWrote {picture}, {residuals}, {table} and {page}")

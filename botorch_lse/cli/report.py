@@ -26,11 +26,11 @@ from botorch_lse.plotting.report import (
 )
 
 _APART = ("path", "is_stored")
-"""What of the settings is no answer to a question."""
+"""The settings that say where they stand, and nothing of the run."""
 
 
 def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
-    r"""What the report of a run says.
+    r"""Gather what the report of a table's run says.
 
     Args:
         run: The run.
@@ -107,7 +107,7 @@ def following(run: Run) -> str:
 
 
 def settings(run: Run) -> dict[str, str]:
-    r"""What somebody needs who wants the same again.
+    r"""The settings, files and versions by which the answer can be had again.
 
     The fingerprints are the first 16 digits of the SHA-256 of the files.
     """

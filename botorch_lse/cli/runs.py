@@ -212,7 +212,7 @@ class Run:
         return self._remembered(lambda: progress_frame(rounds))
 
     def _remembered(self, found: Callable[[], Found]) -> Found:
-        r"""What is found with the fits of earlier calls, to which those of now come."""
+        r"""Call a function that knows the fits of earlier calls, and keep its own."""
         from botorch_lse.models.memory import FitMemory, remembering  # brings torch
 
         memory = FitMemory(_read_fits(self.fits_file))

@@ -361,7 +361,7 @@ class Classification:
 
 
 def _at(value: Any, rows: Tensor, n: int) -> Any:
-    r"""What belongs to some of ``n`` rows, and what belongs to none as it is."""
+    r"""A value for some of ``n`` rows, or as it is where it has none for each."""
     if isinstance(value, tuple):
         return tuple(_at(part, rows, n) for part in value)
     is_by_row = isinstance(value, Tensor) and value.shape[:1] == (n,)

@@ -78,7 +78,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Report:
-    r"""What a report says; ``write`` makes the file.
+    r"""The content of a report, which ``write`` makes a file of.
 
     Args:
         title: The question, in words.
@@ -213,7 +213,7 @@ def report_of(
     states: Iterable[State] | None = None,
     has_pictures: bool = True,
 ) -> Report:
-    r"""What the report of a run says; other arguments as of ``write_report``.
+    r"""Gather the content of a run's report; other arguments as of ``write_report``.
 
     Args:
         state: Where the run stands.
@@ -391,7 +391,7 @@ def _content(state: State) -> Content | None:
 
 
 def basis_of(state: State) -> list[str]:
-    r"""What the answer rests on: its guarantee, calibration, and doubts of values.
+    r"""Say what the answer rests on: its guarantee, calibration, doubts of values.
 
     The guarantee has the audit, if there was one, and the remarks on values.
     """
@@ -422,7 +422,7 @@ def following_of(state: State) -> pd.DataFrame | None:
 
 
 def settings_of(state: State) -> dict[str, str]:
-    r"""What somebody needs who wants the same again: versions, seed, settings, data.
+    r"""The settings, seed, data and versions by which the answer can be had again.
 
     The fingerprints are the first 16 digits of SHA-256 of the pool's rows, and of the
     rows measured with their values.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import resource
 import signal
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -200,6 +201,11 @@ def of_rows(function: Callable[[Tensor], Any], power: float = 1.0) -> Feature:
     return Feature(prepare, power)
 
 
+def a_page() -> Path:
+    r"""A place for a report."""
+    return Path(tempfile.mkdtemp(), "report.html")
+
+
 def answered(
     function: Callable[[Any, Any, Tensor], Any], m: int = 1, *, draws: bool = False
 ) -> Feature:
@@ -358,6 +364,9 @@ def ax_works() -> dict[str, Feature]:
         "level_set_generation_strategy": in_ax(lambda client: client.summarize()),
         "LevelSetOverview": in_ax(lambda c: c.compute_analyses(display=False)),
         "level_set": in_ax(lambda client: ours().level_set(client)),
+        "level_set_report": in_ax(
+            lambda client: ours().level_set_report(client, a_page())
+        ),
         "level_set_content": in_ax(lambda client: ours().level_set_content(client)),
         "exclude_rows": in_ax(lambda client: ours().exclude_rows(client, [1, 2])),
         "save_client": in_ax(saved),
@@ -554,6 +563,9 @@ def works() -> dict[str, Feature]:
         "batches_frame": answered(
             lambda s, state, X: F.batches_frame(s.pool, state.observations)
         ),
+        "write_report": answered(
+            lambda s, state, X: F.write_report(state, a_page(), states=[state])
+        ),
         "progress_frame": answered(lambda s, state, X: F.progress_frame([state])),
         "calibration_frame": answered(
             lambda s, state, X: F.calibration_frame(state.calibration())
@@ -666,7 +678,8 @@ NO_WORK: Mapping[str, str] = {
     **because(
         "a card or a stop of `LevelSetOverview`",
         "BatchAnalysis CalibrationAnalysis IntervalAnalysis LevelSetAnalysis "
-        "ParetoAnalysis ProbabilityAnalysis ProgressAnalysis SliceAnalysis "
+        "ParetoAnalysis ProbabilityAnalysis ProgressAnalysis ReportAnalysis "
+        "SliceAnalysis "
         "LevelSetGlobalStoppingStrategy LevelSetNode pool_parameters",
     ),
     **because(

@@ -10,7 +10,7 @@ from botorch_lse import Above
 from botorch_lse.ax import ReportAnalysis, level_set, level_set_report
 from botorch_lse.strategies import GaussianProcess, Strategy
 from tests.ax.worlds import client_for, complete, grid_pool, state_of
-from tests.plotting.test_report import frame_of, inside
+from tests.plotting.test_reports import frame_of, inside
 
 
 def run():

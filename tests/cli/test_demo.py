@@ -112,7 +112,9 @@ def test_a_file_as_folder_ends_in_one_line(tmp_path, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["level_set.png", "calibration.png", "level_set.csv"])
+@pytest.mark.parametrize(
+    "name", ["level_set.png", "calibration.png", "level_set.csv", "report.html"]
+)
 def test_a_file_that_cannot_be_written_is_found_before_the_run(name, tmp_path, capsys):
     (tmp_path / name).touch(mode=0o444)
     before = {path.name for path in tmp_path.iterdir()}

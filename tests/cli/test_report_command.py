@@ -6,7 +6,7 @@ import pytest
 
 from botorch_lse.__main__ import command
 from tests.cli.lab import HILL, NEXT, Lab, hill
-from tests.plotting.test_report import frame_of, inside
+from tests.plotting.test_reports import frame_of, inside
 
 PLAIN = f"{NEXT} --first 10 --noise-std 0.7"
 
