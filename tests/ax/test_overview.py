@@ -9,7 +9,13 @@ from ax.core.analysis_card import AnalysisCardGroup, ErrorAnalysisCard
 
 from .worlds import POOL_INDEX, client_for, complete, lse, state_of
 
-OURS = ["LevelSetAnalysis", "ProbabilityAnalysis", "SliceAnalysis", "IntervalAnalysis"]
+OURS = [
+    "ReportAnalysis",
+    "LevelSetAnalysis",
+    "ProbabilityAnalysis",
+    "SliceAnalysis",
+    "IntervalAnalysis",
+]
 OURS += ["BatchAnalysis", "ProgressAnalysis", "CalibrationAnalysis"]
 
 

@@ -26,9 +26,9 @@ const status = () => document.querySelector("[role=status]").textContent;"""
 def page(tmp_path_factory):
     t = torch.linspace(0, 1, 6, dtype=torch.float64)
     X = torch.cartesian_prod(t, t)
-    table = pd.DataFrame(X.numpy(), columns=["depth", "<b>east</b>"])
+    table = pd.DataFrame(X.numpy(), columns=["depth (m)", "<b>east</b>"])
     table.insert(0, "name", [f"site {i}" for i in range(36)])
-    pool = Pool(X, names=["depth", "<b>east</b>"], table=table)
+    pool = Pool(X, names=["depth (m)", "<b>east</b>"], table=table)
     strategy = Strategy(pool, Above(0.5), model=GaussianProcess(noise_std=0.05))
     rows = torch.arange(0, 36, 2)
     y = X[rows].sum(dim=1) - 0.4
@@ -80,7 +80,12 @@ def test_rows_are_sorted_by_numbers_and_words_both_ways_and_back(page) -> None:
 
 @pytest.mark.parametrize(
     ("text", "n"),
-    [("site 1", 19), ("depth > 0.7", 12), ("depth>=0.8 site", 12), ("name=nothing", 0)],
+    [
+        ("site 1", 19),
+        ("depth (m) > 0,7", 12),
+        ("depth (m)>=0.8 site", 12),
+        ("name=nothing", 0),
+    ],
 )
 def test_rows_are_filtered(page, text: str, n: int) -> None:
     # "site 1" are two words: the second begins a number or is a part of a name.
