@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = LazyModule("pandas")  # for tables
-from botorch_lse.data.pool import Pool, _set_fields, beside
+from botorch_lse.data.pool import Pool, _set_fields, as_html, beside
 
 SIDES = ("above", "below", "undecided")
 
@@ -358,6 +358,9 @@ class Classification:
         counts = (int(getattr(self, name).sum()) for name in SIDES)
         words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
         return f"Classification({len(self)} rows: {words}; {self.guarantee})"
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.to_frame())
 
 
 def _at(value: Any, rows: Tensor, n: int) -> Any:

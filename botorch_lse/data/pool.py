@@ -3,6 +3,7 @@ r"""The pool: the candidates, and what is known of them beforehand."""
 from __future__ import annotations
 
 import hashlib
+import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -435,6 +436,9 @@ class Pool:
         more = f"; with {', '.join(given)}" if given else ""
         return f"Pool({len(self):,} rows, {inputs}{more})"
 
+    def _repr_html_(self) -> str:
+        return as_html(repr(self), self.to_frame())
+
     @property
     def d(self) -> int:
         r"""The number of inputs of the model: columns of ``X``."""
@@ -766,6 +770,11 @@ def _set_fields(record: Any, **values: Any) -> None:
     r"""Set the checked values of a new record; a frozen dataclass needs this detour."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
+
+
+def as_html(words: str, table: pd.DataFrame) -> str:
+    r"""Words above a table, as notebooks show them; of a long one both ends."""
+    return f"<p>{html.escape(words)}</p>{table.to_html(max_rows=10)}"
 
 
 def beside(table: pd.DataFrame, answer: pd.DataFrame) -> pd.DataFrame:

@@ -338,7 +338,9 @@ def facts_of(state: State) -> dict[str, str]:
     used, pool = state.observations.measured, strategy.pool
     facts = {"measurements": f"{state.observations.n_measured:,}"}
     facts["different rows"] = f"{observations.indices.unique().numel():,}"
-    facts["rounds"] = f"{state.round:,}"
+    labels = state.history.round  # one value may count for several rounds
+    rounds = 0 if labels is None else labels.unique().numel()
+    facts["rounds"] = f"{rounds:,}"
     if state.abandoned:
         facts["without a result"] = f"{len(state.abandoned):,}"
     if len(state.excluded_rows):

@@ -34,7 +34,7 @@ from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Batch, History, Observations
-from botorch_lse.data.pool import Pool
+from botorch_lse.data.pool import Pool, as_html
 from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.strategies.algorithm import (
     AUDITED,
@@ -1409,6 +1409,11 @@ class State:
         # By name: pictures are made from states, and states know nothing of them.
         plotting = import_module("botorch_lse.plotting")
         plotting.write_report(self, path, metrics=metrics)
+
+    def _repr_html_(self) -> str:
+        answer, ends = self.classification, self.stop_reason or "the run goes on"
+        words = f"{self.n_used:,} measurements: {ends}. {answer}"
+        return as_html(words, answer.to_frame())
 
     @property
     def observations(self) -> Observations:

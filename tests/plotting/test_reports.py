@@ -123,6 +123,7 @@ def test_every_goal_has_a_page_whose_numbers_are_those_of_the_state(name, tmp_pa
         assert f"{n} {word}" in data["answer"][0]
     facts, n = dict(data["facts"]), state.observations.n_measured
     assert facts["measurements"] == str(n)
+    assert facts["rounds"] == str(min(n, 1))
     assert data["basis"][0] == answer.guarantee
     assert (data["following"] is None) == state.is_done
     if name != "nothing":
@@ -178,6 +179,19 @@ def test_of_a_large_pool_pictures_show_measured_rows_and_some_others(monkeypatch
     answer = state.classification.at(torch.arange(0, 36, 2))
     assert sum(len(t["x"]) for t in drawings[0].figure.data if len(t["x"]) > 1) < 36
     assert len(answer) == 18
+
+
+def test_notebooks_show_words_and_a_table() -> None:
+    table = pd.DataFrame({"<name>": [f"n{i}" for i in range(36)], "a": X[:, 0]})
+    pool = Pool(X, names=["a", "b"], table=table)
+    state = told(Strategy(pool, Above(0.3), model=MODEL))
+    for shown in (pool, state.classification, state):
+        html = shown._repr_html_()
+        assert html.startswith("<p>")
+        assert "&lt;name&gt;" in html
+        assert "<name>" not in html
+        assert html.count("<tr") < 15  # both ends of the table
+    assert "12 measurements: the run goes on." in state._repr_html_()
 
 
 def test_the_past_is_the_states_that_were_told() -> None:
