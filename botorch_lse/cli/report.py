@@ -21,6 +21,7 @@ from botorch_lse.plotting.report import (
     Drawing,
     Report,
     drawings_of,
+    drawings_of_inputs,
     drawings_of_run,
     versions,
 )
@@ -52,6 +53,7 @@ def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
     if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
         level = run.settings.level
         drawings = drawings_of(drawn, observations, (metric,), words, level)
+        drawings += drawings_of_inputs(state, (metric,))
         progress = drawings_of_run(state, run.progress, words)
     return Report(
         title=question(run),

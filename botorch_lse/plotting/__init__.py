@@ -8,6 +8,7 @@ this way. Both libraries are imported only when a picture is drawn.
 from botorch_lse.plotting.frames import (
     batches_frame,
     calibration_frame,
+    importance_frame,
     level_set_frame,
     pareto_frame,
     progress_frame,
@@ -34,6 +35,7 @@ __all__ = [
     "batches_frame",
     "calibration_figure",
     "calibration_frame",
+    "importance_frame",
     "level_set_figure",
     "level_set_frame",
     "pareto_frame",

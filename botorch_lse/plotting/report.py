@@ -28,6 +28,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting.frames import (
     WORDS,
+    importance_frame,
     level_set_frame,
     pareto_frame,
     progress_frame,
@@ -35,6 +36,8 @@ from botorch_lse.plotting.frames import (
 )
 from botorch_lse.plotting.pictures import (
     CLASSES,
+    COLOURS,
+    INK,
     calibration_figure,
     level_set_figure,
     pareto_set_figure,
@@ -235,6 +238,7 @@ def report_of(
     if has_pictures and bool(answer.sigma.isfinite().any()):
         level = stated_level(strategy)
         drawings += drawings_of(answer, observations, names, words, level)
+        drawings += drawings_of_inputs(state, names)
     side = "side_lse" if "side_lse" in table else "side"  # a column of yours is "side"
     return Report(
         title=title or "Which rows are above the level?",
@@ -504,6 +508,33 @@ def drawing_of_outputs(table: pd.DataFrame, names: Sequence[str]) -> list[Drawin
     if sum(f"{name}_mean" in table for name in names) < 2 or len(table) > MOST_DRAWN:
         return []
     return [Drawing("Outputs", pareto_set_figure(table), "Two at a time.")]
+
+
+def drawings_of_inputs(state: State, names: Sequence[str]) -> list[Drawing]:
+    r"""The picture of how much each input explains, for each output with a model."""
+    from plotly.graph_objects import Bar, Figure
+
+    found = []
+    for output, name in enumerate(names):
+        try:
+            frame = importance_frame(state, output).iloc[::-1]
+        except UnsupportedError:
+            return []
+        if len(frame) < 2:
+            return []
+        share = frame["share"]
+        ends = {"array": frame["upper"] - share, "arrayminus": share - frame["lower"]}
+        bars = {"x": share, "y": frame["input"], "orientation": "h"}
+        look = {"marker_color": COLOURS["above"], "error_x": {"color": INK} | ends}
+        figure = Figure(Bar(**bars, **look))
+        label = {"title": "share of the variation, by itself", "range": [0, 1]}
+        height, margin = 130 + 30 * len(frame), {"t": 10, "b": 50}
+        figure.update_layout(template="plotly_white", height=height, margin=margin)
+        figure.update_layout(xaxis=label, yaxis={"automargin": True})
+        said = "What the model, if it is right, says with 95 %: bars and their lines."
+        title = "Inputs that matter" + f": {name}" * (len(names) > 1)
+        found.append(Drawing(title, figure, said))
+    return found
 
 
 def stated_level(strategy: Any) -> float | None:

@@ -563,6 +563,7 @@ def works() -> dict[str, Feature]:
         "batches_frame": answered(
             lambda s, state, X: F.batches_frame(s.pool, state.observations)
         ),
+        "importance_frame": answered(lambda s, state, X: F.importance_frame(state)),
         "write_report": answered(
             lambda s, state, X: F.write_report(state, a_page(), states=[state])
         ),
