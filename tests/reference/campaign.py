@@ -42,6 +42,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from botorch_lse import Observations
+from botorch_lse.plotting.report import report_of
 from botorch_lse.strategies import Levels, MinimumU, Region, State
 from tests.reference import worlds
 from tests.reference.hosts import (
@@ -241,10 +242,10 @@ class Run:
         The budget is what was measured, so that nothing more may be asked for. One that
         ends before a first round or a burn-in of thousands is refused beforehand.
         """
+        if state.n_used == 0:  # a round of thousands, of which nothing was told
+            return
         try:
-            limited = replace(
-                self.make().strategy, max_observations=max(1, state.n_used)
-            )
+            limited = replace(self.make().strategy, max_observations=state.n_used)
         except Exception as error:
             if is_refusal(error):
                 return
@@ -263,7 +264,7 @@ class Run:
         r"""Ask a state whatever may be asked."""
         answer = state.classification
         must(len(answer.to_frame()) == len(answer), "another number of lines")
-        str(state.forecast())
+        must(report_of(state, has_pictures=False).answer[0] != "", "nothing to report")
         found = state.content()
         must(found.lower <= found.upper + 1e-9, f"content {found}")
         must(not math.isnan(found.estimate), f"content {found}")
