@@ -212,7 +212,7 @@ class Observations:
         values = _columns(done, names, several)
         noise = None if yvar is None else _columns(done, variances, several)
         labels = None if rounds is None else _column(done, ROUND)
-        said = done.drop(columns=[*number, *names, *variances, *done.filter([ROUND])])
+        said = done.drop(columns=[*number, *names, *variances, *({ROUND} & {*done})])
         rows: Any = _column(done, POOL_INDEX) if by_number else None
         if pool is not None:
             numbers = None if rows is None else row_indices(rows, POOL_INDEX).tolist()

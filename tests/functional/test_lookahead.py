@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from scipy.integrate import quad
+from scipy.integrate import quad, trapezoid
 from scipy.special import entr, ndtr, owens_t
 from scipy.stats import norm
 from torch import Tensor
@@ -144,7 +144,7 @@ def brute_force(distance: Tensor, variance: Tensor, moves: Tensor) -> float:
     for d, v, w in zip(*(x.tolist() for x in (distance, variance, moves)), strict=True):
         left = math.sqrt(max(v - w**2, 1e-300))
         total = total + ndtr((d + w * z) / left) - ndtr(d / math.sqrt(v))
-    return float(np.trapezoid(np.abs(total) * norm.pdf(z), z, axis=0).item())
+    return float(trapezoid(np.abs(total) * norm.pdf(z), z, axis=0).item())
 
 
 @pytest.mark.parametrize(
