@@ -9,7 +9,12 @@ from botorch.models import SingleTaskGP
 # The examples of an adapter need the library that it adapts.
 collect_ignore = [
     f"botorch_lse/integrations/{name}.py"
-    for name, library in (("gest", "gest_api"), ("optuna", "optuna"), ("ray", "ray"))
+    for name, library in (
+        ("gest", "gest_api"),
+        ("optuna", "optuna"),
+        ("ray", "ray"),
+        ("sklearn", "sklearn"),
+    )
     if find_spec(library) is None
 ]
 

@@ -29,6 +29,7 @@ OTHERS = {
     "plotly": "https://plotly.com/python-api-reference",
     "optuna": "https://optuna.readthedocs.io/en/stable",
     "gest_api": "https://github.com/campa-consortium/gest-api/blob/main",
+    "sklearn": "https://scikit-learn.org/stable",
     "submitit": "https://github.com/facebookincubator/submitit/blob/main",
 }
 """The projects that we link to, by the name of the file in ``inventories/``."""

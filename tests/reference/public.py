@@ -21,6 +21,7 @@ PACKAGES = (
     "integrations.gest",
     "integrations.optuna",
     "integrations.ray",
+    "integrations.sklearn",
     "integrations.submitit",
     "models",
     "optim",
@@ -35,6 +36,7 @@ NEEDS = {
     "integrations.gest": "gest_api",
     "integrations.optuna": "optuna",
     "integrations.ray": "ray",
+    "integrations.sklearn": "sklearn",
     "integrations.submitit": "submitit",
 }
 """The library without which a module cannot be imported."""

@@ -72,7 +72,7 @@ def test_a_circle_is_found(tmp_path: Path, monkeypatch) -> None:
     assert metrics.circles() == [["botorch_lse.a", "botorch_lse.b"]]
 
 
-@pytest.mark.parametrize("name", ["gest", "optuna", "ray", "submitit"])
+@pytest.mark.parametrize("name", ["gest", "optuna", "ray", "sklearn", "submitit"])
 def test_adapters_of_other_engines_are_thin(name: str) -> None:
     path = metrics.ROOT / "integrations" / f"{name}.py"
     assert metrics.code_lines(path) <= ADAPTER
