@@ -1,7 +1,7 @@
 # Everything a fresh clone needs: `make demo` and `make test` do all the set-up.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 OUT ?= out
 # Processes of a test run.
 WORKERS ?= 2
@@ -24,8 +24,13 @@ NUMERICAL := tests/models/test_jitter.py tests/models/test_path.py tests/models/
 # Not empty: the site's tutorials run with the small numbers of the tests.
 TUTORIAL_QUICK ?=
 
-.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage metrics \
-	wheel lint types tutorials docs clean
+# Of the matrix; empty: that of constraints.txt.
+TORCH ?=
+# Of a release: `make dist` compares it with the package's version.
+TAG ?=
+
+.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
+	metrics matrix nightly wheel dist lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -35,7 +40,7 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	touch $@
 
 # The tools of each target, by the extra of its name.
-$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.engines: $(VENV)/.%: $(VENV)/.run
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.engines $(VENV)/.release: $(VENV)/.%: $(VENV)/.run
 	$(PIP) -e '.[$*]'
 	touch $@
 
@@ -103,9 +108,24 @@ metrics: $(VENV)/.test
 	$(BIN)/python -W ignore -m tests.reference.metrics
 	$(BIN)/lint-imports
 
-## Builds the wheel, looks into it, and runs demo, table commands and tutorials from it alone.
-wheel: $(VENV)/.run
+## Core tests with the lowest versions that are allowed, and with the newest, in new environments (eight minutes).
+matrix: $(VENV)/.test
+	$(BIN)/python -m tests.reference.matrix $(if $(TORCH),--torch $(TORCH))
+
+## The default test run on the development versions of BoTorch, GPyTorch and Ax (changes .venv).
+nightly: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --upgrade --no-deps \
+		git+https://github.com/cornellius-gp/linear_operator git+https://github.com/cornellius-gp/gpytorch \
+		git+https://github.com/meta-pytorch/botorch git+https://github.com/facebook/Ax
+	$(PYTEST) --ignore=tests/research -m "not slow and not engine"
+
+## Builds wheel and sdist, looks into them, and runs demo, table commands and tutorials from the wheel alone.
+wheel: $(VENV)/.release
 	$(BIN)/python -m tests.reference.wheel
+
+## The checked wheel and sdist of a release, in dist/.
+dist: $(VENV)/.release
+	$(BIN)/python -m tests.reference.wheel --dist dist $(if $(TAG),--tag $(TAG))
 
 ## Format, lint and the direction of imports.
 lint: $(VENV)/.lint

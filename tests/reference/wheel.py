@@ -1,16 +1,19 @@
-r"""Build the wheel, look into it, and use it as somebody who has nothing else.
+r"""Build sdist and wheel, look into them, and use the wheel as who has nothing else.
 
 ``python -m tests.reference.wheel`` (``make wheel``) installs it into a new environment
 and runs the demo, the table commands and every tutorial there, outside of the clone.
+With ``--dist FOLDER`` (``make dist``) it builds them into a folder, looks, and ends.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -29,26 +32,79 @@ TABLE = "temperature,time\n" + "".join(
 )
 
 
+SDIST = {
+    *("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "PKG-INFO"),
+    *("README.md", "botorch_lse", "botorch_lse.egg-info", "pyproject.toml"),
+    "setup.cfg",
+}
+"""What stands at the top of an sdist: the package, and no tests, papers or site."""
+
+
 def build(folder: Path) -> Path:
-    r"""The wheel of this clone, in a folder."""
-    # What an earlier build left there would go into the wheel.
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
+    r"""The wheel of this clone, made from its sdist, both in a folder."""
+    code = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(folder.resolve())]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    (sdist,) = folder.glob("*.tar.gz")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
-    subprocess.run([*command, "--wheel-dir", str(folder), str(ROOT)], check=True)
+    subprocess.run([*command, "--wheel-dir", str(folder), str(sdist)], check=True)
     (found,) = folder.glob("*.whl")
     return found
 
 
-def faults(names: list[str]) -> list[str]:
-    r"""What should not be in a wheel, or is missing, in words."""
-    unwanted = [n for n in names if n != DOOR and UNWANTED.search(n)]
-    tops = {name.partition("/")[0] for name in names}
-    others = [t for t in tops if t != "botorch_lse" and not t.endswith(".dist-info")]
-    wanted = ["botorch_lse/py.typed", "botorch_lse/papers/mason2022/errata.md"]
+def tracked() -> set[str]:
+    r"""The files of the package that git knows."""
+    command = ["git", "-C", str(ROOT), "ls-files", "botorch_lse"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+def faults(names: list[str], known: set[str]) -> list[str]:
+    r"""What should not be in a wheel, or is missing, in words.
+
+    Args:
+        names: The files of the wheel.
+        known: The files of the package in the repository.
+    """
+    ours = [name for name in names if ".dist-info/" not in name]
+    unwanted = {n for n in ours if n != DOOR and UNWANTED.search(n)}
     return [
-        *(f"{name} is in the wheel" for name in sorted((*unwanted, *others))),
-        *(f"{name} is not in the wheel" for name in wanted if name not in names),
+        *(f"{name} is in the wheel" for name in sorted(unwanted | {*ours} - known)),
+        *(f"{name} is not in the wheel" for name in sorted(known - {*ours})),
     ]
+
+
+def faults_of_sdist(names: list[str]) -> list[str]:
+    r"""What should not stand at the top of an sdist, or is missing, in words."""
+    tops = {name.split("/")[1] for name in names if "/" in name}
+    return [
+        *(f"{name} is in the sdist" for name in sorted(tops - SDIST)),
+        *(f"{name} is not in the sdist" for name in sorted(SDIST - tops)),
+    ]
+
+
+def checked(folder: Path) -> tuple[Path, list[str]]:
+    r"""The wheel, made in a folder beside its sdist, and what is wrong with both."""
+    wheel = build(folder)
+    (sdist,) = folder.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    with tarfile.open(sdist) as archive:
+        found = faults(names, tracked()) + faults_of_sdist(archive.getnames())
+    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {len(names)} files")
+    print(f"{sdist.name}: {sdist.stat().st_size:,} bytes", flush=True)
+    command = [
+        sys.executable,
+        "-m",
+        "twine",
+        "check",
+        "--strict",
+        str(wheel),
+        str(sdist),
+    ]
+    if subprocess.run(command, check=False).returncode:
+        found.append("what PyPI will show is not right, see above")
+    return wheel, found
 
 
 def environment(folder: Path, wheel: Path) -> Path:
@@ -109,18 +165,25 @@ def use(programs: Path, folder: Path) -> None:
         run(python, script.name)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     r"""Build, look, use; 1 if something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--dist", help="a folder, emptied before, for both alone")
+    parser.add_argument("--tag", help="the tag of the release, v and its version")
+    known = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        wheel = build(folder)
-        with zipfile.ZipFile(wheel) as archive:
-            names = archive.namelist()
-        found = faults(names)
-        print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {len(names)} files")
+        wheel, found = checked(folder)
+        version = wheel.name.split("-")[1]
+        if known.tag not in (None, f"v{version}"):
+            found.append(f"the tag is {known.tag}, the version {version}")
         print("".join(f"{fault}\n" for fault in found), end="")
         if found:
             return 1
+        if known.dist:
+            shutil.rmtree(ROOT / known.dist, ignore_errors=True)
+            shutil.copytree(folder, ROOT / known.dist)
+            return 0
         (folder / "work").mkdir()
         use(environment(folder / "env", wheel), folder / "work")
     print("demo, table commands and tutorials run from the wheel")
