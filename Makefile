@@ -28,8 +28,10 @@ TUTORIAL_QUICK ?=
 TORCH ?=
 # Of a release: `make dist` compares it with the package's version.
 TAG ?=
+# What a change is compared with.
+BASE ?= HEAD
 
-.PHONY: demo test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
+.PHONY: demo check test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
 	metrics matrix nightly wheel dist lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -47,6 +49,13 @@ $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.engines $(VENV)/.release: $(V
 ## Classify a real sea bed: prints a table, writes pictures, a table and a report.
 demo: $(VENV)/.run
 	$(BIN)/python -m botorch_lse --out $(OUT)
+
+## A change since BASE: format, lint, types of changed files, and the tests of their folders; a minute for a rule.
+check: $(VENV)/.lint $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m tests.reference.touched $(BASE)
 
 ## The default test run: the package. The slowest tests are listed.
 test: $(VENV)/.test
