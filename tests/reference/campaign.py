@@ -239,23 +239,19 @@ class Run:
     def end(self, state: State) -> None:
         r"""End a run that is cut, as the documentation says: by a budget.
 
-        The budget is what was measured, so that nothing more may be asked for. One that
+        The budget is what was told, so that nothing more may be asked for. One that
         ends before a first round or a burn-in of thousands is refused beforehand.
         """
-        if state.n_used == 0:  # a round of thousands, of which nothing was told
+        told = state.observations
+        if told.n_measured == 0:  # a round of thousands, of which nothing was told
             return
         try:
-            limited = replace(self.make().strategy, max_observations=state.n_used)
+            limited = replace(self.make().strategy, max_observations=told.n_measured)
         except Exception as error:
             if is_refusal(error):
                 return
             raise
-        lost = defaultdict[int, list[int]](list)
-        for label, row in state.abandoned:
-            lost[label].append(row)
-        ended = limited.replay(
-            state.observations, state.seed, abandoned=lost, excluded=state.excluded
-        )
+        ended = limited.replay(told, state.seed, excluded=state.excluded)
         must(ended.is_done, "the budget is spent, and the run goes on")
         self.check(ended)
         self.read(ended)
