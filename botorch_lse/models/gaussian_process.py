@@ -53,7 +53,13 @@ from torch.nn import Module, Parameter
 
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, whole_number, whole_numbers
-from botorch_lse.models.stationary import Stationary, composed, covariances
+from botorch_lse.models.stationary import (
+    Stationary,
+    StationarySum,
+    composed,
+    covariances,
+    stationary_form,
+)
 
 JITTER = 1e-10
 """The least noise in float64, as a share of the prior variance.
@@ -460,8 +466,8 @@ class GPPrior:
         return block * unit[..., None, None]
 
     @cached_property
-    def _stationary(self) -> Stationary | None:
-        return Stationary.of(self.covar_module)
+    def _stationary(self) -> Stationary | StationarySum | None:
+        return stationary_form(self.covar_module)
 
     def pool_features(self, X: Tensor) -> Tensor:
         r"""The features of the rows of a pool (``N x d``).
@@ -481,8 +487,8 @@ class GPPrior:
 
     def variance(self, F: Tensor) -> Tensor:
         r"""The prior variances at features (``S x N``, float64), in ``y`` squared."""
-        if self._stationary is not None:  # which makes the diagonal alone
-            value = self.covar_module(F, diag=True).double()
+        if self._stationary is not None:
+            value = self._stationary.variance.expand(F.shape[:-1])
         else:
             value = diagonal(self.covar_module, F, F)
         return value * self.scale.double().square().unsqueeze(-1)

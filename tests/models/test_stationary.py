@@ -15,8 +15,15 @@ from gpytorch.kernels import (
 )
 
 from botorch_lse.models import stationary
+from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.models.stationary import MOST_INPUTS, Stationary, covariances
+from botorch_lse.models.stationary import (
+    MOST_INPUTS,
+    Stationary,
+    StationarySum,
+    covariances,
+    stationary_form,
+)
 
 
 class MyMatern(MaternKernel):
@@ -90,6 +97,34 @@ def composed(lengthscale: float) -> dict:
         "product": rbf(active_dims=(0,)) * matern,
         "scaled sum": ScaleKernel(rbf() + LinearKernel()) * RQKernel(),
     }
+
+
+def test_a_sum_is_that_of_its_terms_to_the_bit():
+    kernel, other = additive_kernel(3).double(), RBFKernel(active_dims=[1]).double()
+    kernel.kernels.append(other)
+    F, G = points(30, 3), points(40, 3, seed=1)
+    prior = GPPrior.from_kernel(kernel)
+    terms = [GPPrior.from_kernel(part) for part in kernel.kernels]
+    assert isinstance(prior._stationary, StationarySum)
+    expected = terms[0].covariance(F, G)
+    for term in terms[1:]:
+        expected = expected + term.covariance(F, G)
+    assert torch.equal(prior.covariance(F, G), expected)
+    assert torch.equal(prior.variance(F), sum(term.variance(F) for term in terms))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_input_has_the_distances_of_cdist_to_the_bit(dtype):
+    kernel = Stationary(lambda r: r, torch.tensor([[0.3]], dtype=dtype), torch.ones(()))
+    F, G = points(30, 1).to(dtype), points(40, 1, seed=1).to(dtype)
+    mode = "donot_use_mm_for_euclid_dist"
+    expected = torch.cdist(F / 0.3, G / 0.3, compute_mode=mode)
+    assert torch.equal(kernel(F, G), expected)
+
+
+def test_a_sum_with_a_term_that_is_not_stationary_is_left_to_gpytorch():
+    assert stationary_form(RBFKernel() + LinearKernel()) is None
+    assert stationary_form(AdditiveKernel(RBFKernel(batch_shape=(2,)))) is None
 
 
 @pytest.mark.parametrize("name", composed(1.0))
