@@ -60,12 +60,10 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
     Few values may leave the likelihood of a kernel without priors unbounded, so that no
     attempt ends. The model then stays as it was, with a warning, and attains ``-inf``.
     """
-    start = deepcopy(model.state_dict())
     targets: Any = model.train_targets
     try:
         return _fitted(model)
     except ModelFittingError:
-        model.load_state_dict(start)
         warnings.warn(
             f"A model of {len(targets)} values could not be fitted: its "
             "kernel and noise stay as they were before the fit. Measure more before "
@@ -86,7 +84,12 @@ def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
     def fit() -> float:
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
-        fit_likelihood(mll)
+        start = deepcopy(model.state_dict())
+        try:
+            fit_likelihood(mll)
+        except ModelFittingError:
+            model.load_state_dict(start)
+            raise
         model.train()
         with torch.no_grad():
             inputs: Any = model.train_inputs

@@ -288,6 +288,25 @@ class GPPrior:
         _refuse_inexact(model)
         model.eval()
         _refuse_other_forward(model)
+        return cls._of_parts(model, frozen)
+
+    @classmethod
+    def taken_from(cls, model: Any) -> GPPrior:
+        r"""The prior inside a default model that nobody else has.
+
+        Its modules are not copied, which would take longer than all else here.
+
+        Args:
+            model: A fitted ``SingleTaskGP`` of ours.
+
+        Raises:
+            ValueError: If its fit has failed.
+        """
+        check_parameters(model)
+        return cls._of_parts(model.eval(), held)
+
+    @classmethod
+    def _of_parts(cls, model: Any, taken: Callable[[Module], Module]) -> GPPrior:
         scale, shift = _affine_outcome(model, getattr(model, "outcome_transform", None))
         parameter = model.train_inputs[0]
         likelihood = model.likelihood
@@ -297,12 +316,12 @@ class GPPrior:
             noise = None
         transform = getattr(model, "input_transform", None)
         return cls(
-            frozen(model.mean_module),
-            frozen(model.covar_module),
+            taken(model.mean_module),
+            taken(model.covar_module),
             scale.to(parameter),
             shift.to(parameter),
             noise,
-            None if transform is None else frozen(transform),
+            None if transform is None else taken(transform),
             model.batch_shape if hasattr(model, "batch_shape") else torch.Size(),
             is_ensemble(model),
             getattr(model, "predict_noise", None),
@@ -624,8 +643,12 @@ def frozen(module: Module) -> Module:
 
     It is a copy so that fitting the user's model further does not change the prior.
     """
-    module = deepcopy(module).eval()
-    return module.requires_grad_(False)
+    return held(deepcopy(module))
+
+
+def held(module: Module) -> Module:
+    r"""A module itself, in evaluation mode and without need of gradients."""
+    return module.eval().requires_grad_(False)
 
 
 def check_parameters(model: Any) -> None:

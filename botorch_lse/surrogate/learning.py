@@ -315,7 +315,7 @@ class OutputModel:
             if callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
-                prior = GPPrior.from_model(self._default(X, y, yvar))
+                prior = GPPrior.taken_from(self._default(X, y, yvar))
         _one_process(prior)
         return prior
 
