@@ -88,6 +88,9 @@ Arrays that stay near the processor's caches are several times faster."""
 KEPT_MEMORY = 30 * 2**20
 """The bytes of temporary arrays that the allocator keeps; its limit is 32 MiB."""
 
+GIVEN_BACK = 2**17
+"""The bytes of an array from which on Linux's allocator gives its memory back."""
+
 COPIES = 6
 """The number of arrays of observations times rows that exist at once.
 Covariances and their temporaries, path rows, and two cumulative sums."""
@@ -803,7 +806,7 @@ def row_blocks(n_rows: int, per_row: int, budget: int = MEMORY_BUDGET) -> list[s
         budget: Bytes for all temporary arrays together.
     """
     rows = max(1, min(budget, FAST_BLOCK) // (8 * COPIES * max(per_row, 1)))
-    if rows < n_rows:
+    if 8 * n_rows * per_row > GIVEN_BACK:
         keep_memory()
     return [slice(i, min(i + rows, n_rows)) for i in range(0, n_rows, rows)]
 
