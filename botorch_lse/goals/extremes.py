@@ -162,20 +162,23 @@ class ShareOfMaxByPairs(AnyShareOfMax):
 
     def update(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides after each open pair is compared by its own interval."""
-        pairs = _pairs_of(sides)
-        omega = self.omega
-        certain, refuted, outdone = (torch.zeros_like(pairs) for _ in range(3))
+        pairs, omega = _pairs_of(sides), self.omega
+        left = torch.zeros_like(pairs)
+        bad, gone = (torch.zeros_like(sides.candidates) for _ in range(2))
         mean, live = seen.regions.mean, pairs.any(dim=1).nonzero().view(-1)
         widths = seen.belief.differences(0, torch.arange(len(mean)), omega)
         for block in row_blocks(live.numel(), len(mean), seen.belief.memory_budget):
             i = live[block]
-            centre = mean[i].unsqueeze(-1) - omega * mean
-            _, half = widths(i)
-            certain[i] = centre - half + self.epsilon > 0
-            refuted[i] = (centre + half - self.epsilon <= 0) & ~certain[i]
-            outdone[i] = centre + half <= 0
-        pairs, side = eliminate_pairs(pairs, sides.side, certain, refuted, outdone)
-        return PairSides(side, side == UNDECIDED, pairs=pairs)
+            active, (_, half) = pairs[i], widths(i)
+            high = mean[i].unsqueeze(-1) - omega * mean
+            low = high - half
+            # In place: what such a pass costs is memory.
+            outdone = high.add_(half) <= 0
+            certain = low.add_(self.epsilon) > 0
+            refuted = (high.sub_(self.epsilon) <= 0) & ~certain
+            left[i], bad[i], gone[i] = marked(active, certain, refuted, outdone)
+        left, side = without_marked(left, sides.side, bad, gone)
+        return PairSides(side, side == UNDECIDED, pairs=left)
 
     def targets(self, sides: Sides, rows: Tensor) -> Targets:
         r"""The differences of the pairs that are still open."""
@@ -244,9 +247,35 @@ def eliminate_pairs(
         (papers/mason2022/errata.md): the pairs of ``A_t`` are examined at once, line 16
         tests ``A_{t+1}`` for rows not in ``B``.
     """
-    bad = (active & refuted).any(dim=1)
-    gone = bad if outdone is None else (active & outdone).any(dim=1)
-    left = active & ~certain & ~bad.unsqueeze(-1) & ~gone
+    outdone = refuted if outdone is None else outdone
+    left, bad, gone = marked(active, certain, refuted, outdone)
+    return without_marked(left, side, bad, gone)
+
+
+def marked(
+    active: Tensor, certain: Tensor, refuted: Tensor, outdone: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The pairs that are not certain, and the marks of their first members.
+
+    For some first members, see ``eliminate_pairs``: whether each is below, and whether
+    it need be compared with no more.
+    """
+    bad, gone = ((active & found).any(dim=1) for found in (refuted, outdone))
+    return active & ~certain, bad, gone
+
+
+def without_marked(
+    left: Tensor, side: Tensor, bad: Tensor, gone: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""The active pairs and the sides once all first members are marked.
+
+    Args:
+        left: ``N x N`` bools, the pairs that are not certain.
+        side: ``N`` codes.
+        bad: ``N`` bools: the rows that are below.
+        gone: ``N`` bools: the rows to be compared with no more.
+    """
+    left = left & ~bad.unsqueeze(-1) & ~gone
     side = torch.where(bad, BELOW, side)
     good = (side != BELOW) & ~left.any(dim=1)
     return left, torch.where(good, ABOVE, side).to(torch.int8)
