@@ -495,6 +495,9 @@ def real_matrix(values: Any, name: str) -> Tensor:
         wanted = "to have at least one row and one column"
         came = f"got shape {tuple(matrix.shape)}"
         raise ValueError(complaint(name, wanted, came))
+    # A sum is not finite where an entry is not; it takes one pass and no memory.
+    if bool(matrix.sum().isfinite()):
+        return matrix
     bad = ~torch.isfinite(matrix).all(dim=-1)
     if bad.any():
         came = f"row {int(bad.nonzero()[0])} is {matrix[bad][0].tolist()}"

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from botorch_lse.designs import Design, DesignWarning, optimal_design, round_design
 from botorch_lse.designs.basis import pivoted_cholesky
-from botorch_lse.designs.problem import ridge_of
+from botorch_lse.designs.problem import OwnWeights, ridge_of
 from botorch_lse.functional.scores import best_ones
 from botorch_lse.models.gaussian_process import (
     extended,
@@ -474,6 +474,8 @@ class Relaxation:
 
     def solve(self, tol: float, initial: Design | None = None) -> Design:
         r"""The optimal design within ``tol``; with a ``DesignWarning`` if not.
+        if weights is not None and problem.pairs_factor is not None:
+            stated["target_weights"] = OwnWeights(weights)
 
         Its ``lower_bound / q``, times the noise variance where that is the same for all
         rows, is what no batch of ``q`` rows can beat.
