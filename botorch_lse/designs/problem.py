@@ -97,6 +97,11 @@ class VectorTargets:
         norms = [whiten(L, self.V[b]).square().sum(dim=-1) for b in blocks]
         return top_norms(torch.cat(norms), many)
 
+    @property
+    def are_zero(self) -> bool:
+        r"""Whether there is nothing to predict."""
+        return not bool((self.V.square() > 0).any())
+
     def mapped(self, transform: Tensor) -> VectorTargets:
         r"""The targets in other coordinates: ``V @ transform``."""
         return VectorTargets(self.V @ transform)
@@ -183,6 +188,29 @@ class PairTargets:
             many,
         )
 
+    @property
+    def are_zero(self) -> bool:
+        r"""Whether there is nothing to predict; as a rule the first pairs deny it."""
+        own, T = self.Y.square().sum(dim=-1), len(self.Y)
+
+        def gram(rows: slice) -> Tensor:
+            return self.Y[rows] @ self.Y.mT
+
+        return not any(
+            float(_pair_norms(block, own, gram, self.factor, self.weights).max()) > 0
+            for block in row_blocks(T, T)
+        )
+
+    def among(self, few: Tensor) -> PairTargets:
+        r"""The pairs of some of the vectors."""
+        weights = self.weights
+        if isinstance(weights, PairWeights):
+            entries, every = weights.entries, torch.arange(len(few), device=few.device)
+            weights = PairWeights(every, lambda i, j: entries(few[i], few[j]))
+        elif weights is not None:
+            weights = weights[few][:, few]
+        return PairTargets(self.Y[few], self.factor, weights)
+
     def mapped(self, transform: Tensor) -> PairTargets:
         r"""The pairs in other coordinates: of the rows of ``Y @ transform``."""
         return PairTargets(self.Y @ transform, self.factor, self.weights)
@@ -209,10 +237,7 @@ def largest_pairs(
     column, row_of = torch.full_like(own, -torch.inf), torch.zeros_like(everyone)
     tops, pair_ids = [], []
     for block in row_blocks(T, T):
-        # In place: what such a pass costs is memory.
-        g = (own[block, None] + factor**2 * own).sub_(2 * factor * gram(block))
-        if weights is not None:
-            g.mul_(weights[block])
+        g = _pair_norms(block, own, gram, factor, weights)
         top, j = g.max(dim=1)
         tops.append(top)
         pair_ids.append(everyone[block] * T + j)
@@ -231,6 +256,30 @@ def largest_pairs(
     norms[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
     found = top_norms(norms, many)
     return Violators(by_row.largest, ids[found.ids], found.norms)
+
+
+def _pair_norms(
+    rows: slice,
+    own: Tensor,
+    gram: Callable[[slice], Tensor],
+    factor: float,
+    weights: Tensor | PairWeights | None,
+) -> Tensor:
+    r"""The (weighted) squared norms of the pairs of some first vectors with all."""
+    # In place: what such a pass costs is memory.
+    g = (own[rows, None] + factor**2 * own).sub_(2 * factor * gram(rows))
+    return g if weights is None else g.mul_(weights[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class OwnWeights:
+    r"""Factors made by our own hand, which need neither a check nor a copy.
+
+    Args:
+        values: ``T x T``; for 10,000 vectors 800 MB.
+    """
+
+    values: Tensor
 
 
 Targets = VectorTargets | PairTargets
@@ -258,30 +307,6 @@ class Problem:
     @property
     def everywhere(self) -> bool:
         r"""Whether the targets are the design points, row by row, unweighted."""
-def _pair_norms(
-    rows: slice,
-    own: Tensor,
-    gram: Callable[[slice], Tensor],
-    factor: float,
-    weights: Tensor | PairWeights | None,
-) -> Tensor:
-    r"""The (weighted) squared norms of the pairs of some first vectors with all."""
-    # In place: what such a pass costs is memory.
-    g = (own[rows, None] + factor**2 * own).sub_(2 * factor * gram(rows))
-    return g if weights is None else g.mul_(weights[rows])
-
-
-@dataclass(frozen=True, eq=False)
-class OwnWeights:
-    r"""Factors made by our own hand, which need neither a check nor a copy.
-
-    Args:
-        values: ``T x T``; for 10,000 vectors 800 MB.
-    """
-
-    values: Tensor
-
-
         return isinstance(self.targets, VectorTargets) and self.targets.V is self.Phi
 
     def factor(self, columns: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -493,6 +518,8 @@ def read_arguments(
         return read
     if isinstance(target_weights, PairWeights):  # by our own hand: checked
         return replace(read, weights=target_weights)
+    if isinstance(target_weights, OwnWeights):
+        return replace(read, weights=target_weights.values)
     weights = _read_weights(target_weights, read.n_targets, pairs_factor is not None)
     return replace(read, weights=weights.to(points))
 
@@ -518,8 +545,6 @@ def _read_targets(targets: Any, X: Tensor) -> tuple[Tensor | None, Tensor | None
     if rows.numel() == 0:
         raise ValueError("Expected `targets` to have at least one entry, but got none.")
     return rows, None
-    if isinstance(target_weights, OwnWeights):
-        return replace(read, weights=target_weights.values)
 
 
 def _is_mask(targets: Any) -> bool:

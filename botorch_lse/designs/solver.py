@@ -56,6 +56,8 @@ ALL_IN = 300
 A Newton step on them takes a few milliseconds."""
 COARSE = 1500
 """The approximate number of rows and targets that sweeps see; more only cost time."""
+COARSE_TOL = 0.05
+"""The gap to which a design for a coarse subset of pairs is solved."""
 NEAR = 0.98
 """The correlation of newcomers above which only the better one enters.
 On a fine grid the violators lie in clumps, and one of each clump does the work."""
@@ -312,15 +314,38 @@ def solve(
         held, masses = solution.columns, solution.masses
         start = with_rows(WorkingSet(held, masses, held, masses), problem.span)
     else:
-        eye = torch.eye(problem.Phi.shape[1]).to(problem.Phi)
-        if problem.targets.largest(eye, 1).largest <= 0:
+        if problem.targets.are_zero:
             return nothing_to_predict(problem.Phi)
         rows = problem.span if pivots is None else pivots
         if working is None:
-            start = first_working_set(problem, rows, weights)
+            start = _coarse_start(problem, rows, weights, tol, max_rounds)
         else:
             start = with_rows(working, problem.span)
     return trimmed(problem, active_newton(problem, start, tol, max_rounds), tol)
+
+
+def _coarse_start(
+    problem: Problem, pivots: Tensor, weights: Tensor | None, tol: float, rounds: int
+) -> WorkingSet:
+    r"""The working set to start with; of many pairs, one that suits a part of them.
+
+    A look at all pairs takes longer than all else in a round. A design for the pairs of
+    the longest vectors is nearly one for all, which then need a few looks only.
+    """
+    targets = problem.targets
+    if isinstance(targets, VectorTargets) or len(targets.Y) <= 2 * COARSE:
+        return first_working_set(problem, pivots, weights)
+    order = targets.Y.square().sum(dim=-1).argsort(descending=True)
+    few = order[spread_out(targets.Y[order], COARSE)]
+    part = replace(problem, targets=targets.among(few))
+    if part.targets.are_zero:  # those that count are others
+        return first_working_set(problem, pivots, weights)
+    first, tol = first_working_set(part, pivots, weights), max(tol, COARSE_TOL)
+    found = active_newton(part, first, tol, rounds)
+    i, j = found.target_ids // len(few), found.target_ids % len(few)
+    ids = few[i] * len(targets.Y) + few[j]
+    working = WorkingSet(found.columns, found.masses, ids, found.target_weights)
+    return with_rows(working, problem.span)
 
 
 def active_newton(

@@ -11,6 +11,7 @@ from botorch_lse.designs import optimal_design
 from botorch_lse.designs.basis import pivoted_cholesky, span_map, spanning_rows
 from botorch_lse.designs.problem import (
     PairTargets,
+    PairWeights,
     Problem,
     VectorTargets,
     largest_pairs,
@@ -90,6 +91,49 @@ def test_pairs_are_maximised_without_being_listed(c, weighted, monkeypatch):
     assert found.ids.unique().numel() == found.ids.numel()
     rows = listed.reshape(23, 23).amax(dim=1).topk(20).values
     assert bool((rows[:, None] - found.norms).abs().min(dim=1).values.lt(1e-9).all())
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_pairs_of_some_vectors_are_pairs_of_all(dense):
+    Y, every = features(23, 4), torch.arange(23)
+    W = torch.rand(23, 23).double()
+    weights = W if dense else PairWeights(every, lambda i, j: W[i, j])
+    targets, few = PairTargets(Y, 0.7, weights), torch.tensor([3, 20, 8])
+    part, ids = targets.among(few), torch.arange(9)
+    same = few[ids // 3] * 23 + few[ids % 3]
+    assert torch.equal(part.vectors(ids), targets.vectors(same))
+    eye = torch.eye(4).double()
+    norms = part.vectors(ids).square().sum(dim=-1)
+    assert part.largest(eye, 1).largest == pytest.approx(float(norms.max()))
+
+
+def test_targets_are_zero_where_all_their_norms_are():
+    Y, ones = features(5, 3), torch.ones(5, 3).double()
+    assert VectorTargets(0 * Y).are_zero
+    assert not VectorTargets(Y).are_zero
+    assert PairTargets(ones, 1.0).are_zero
+    assert not PairTargets(ones, 0.5).are_zero
+    assert PairTargets(Y, 0.5, torch.zeros(5, 5).double()).are_zero
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", ["not", "by pairs", "elsewhere"])
+def test_many_pairs_are_solved_to_the_gap_from_a_part_of_them(
+    monkeypatch, gamma, weighted
+):
+    X, weights = features(60, 4), None
+    generator = torch.Generator().manual_seed(3)
+    if weighted != "not":
+        weights = torch.rand(60, 60, generator=generator, dtype=torch.float64)
+    if weighted == "elsewhere":  # pairs of the longest vectors do not count
+        longest = X.square().sum(dim=-1).topk(8).indices
+        weights[longest[:, None], longest] = 0.0
+    stated = {"gamma": gamma, "target_weights": weights, "pairs_factor": 0.8}
+    expected = optimal_design(X, tol=1e-6, **stated)
+    monkeypatch.setattr("botorch_lse.designs.solver.COARSE", 8)
+    found = optimal_design(X, tol=1e-6, **stated)
+    assert found.converged
+    assert found.value == pytest.approx(expected.value, rel=2e-6)
 
 
 def test_pair_maxima_of_a_given_gram_matrix():
