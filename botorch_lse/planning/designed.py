@@ -258,7 +258,10 @@ class BatchPosterior:
         return float(self.worst(1)[1][0])
 
     def worst(self, many: int) -> tuple[Tensor, Tensor]:
-        r"""The ``many`` targets of largest (weighted) variance.
+        r"""The ``many`` targets of largest (weighted) variance, or the first of them.
+
+        A list of pairs may show at least ``LEADING`` of them and not all: who asks for
+        more can do with these, and looking at all pairs again takes long.
 
         Returns:
             Their numbers, and their variances in falling order. A target's number is
@@ -313,7 +316,8 @@ class BatchPosterior:
             ids = torch.cat((ids, listed[start:end]))[at]
             if len(top) == many and bool(top[-1] >= before[end]):
                 return ids, top
-        return None
+        shown = top >= before[-1]
+        return (ids[shown], top[shown]) if int(shown.sum()) >= LEADING else None
 
     def target_covariance(self, ids: Tensor, rows: Tensor | slice) -> Tensor:
         r"""Covariances after the batch of targets ``ids`` with ``rows``.
@@ -470,12 +474,12 @@ class Relaxation:
             "target_weights": weights,
             "pairs_factor": problem.pairs_factor,
         }
+        if weights is not None and problem.pairs_factor is not None:
+            stated["target_weights"] = OwnWeights(weights)
         return cls(stated, factor * float(unit))
 
     def solve(self, tol: float, initial: Design | None = None) -> Design:
         r"""The optimal design within ``tol``; with a ``DesignWarning`` if not.
-        if weights is not None and problem.pairs_factor is not None:
-            stated["target_weights"] = OwnWeights(weights)
 
         Its ``lower_bound / q``, times the noise variance where that is the same for all
         rows, is what no batch of ``q`` rows can beat.
