@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
     for is_last in (*[False] * _TRIES, True):
         run = read(call)
         # Not at the top: it brings torch, which no wrong call should wait for.
-        with doing("loading the model", at_once=False):
+        with doing("loading the model", at_once=False), _kept_from_collection():
             from botorch_lse.cli.commands import carry_out
             from botorch_lse.cli.runs import SavedMeanwhileError
 
@@ -93,6 +94,24 @@ def _carry_out(arguments: Sequence[str]) -> int:
             if is_last:
                 raise
     return 0
+
+
+@contextmanager
+def _kept_from_collection() -> Iterator[None]:
+    r"""A context for loading packages, whose objects are then never looked through.
+
+    Python's garbage collector looks through all objects again and again while they are
+    made; of the time of a call after few values that was a sixth.
+    """
+    if "botorch_lse.cli.commands" in sys.modules or not gc.isenabled():
+        yield  # nothing is loaded, or somebody has other plans
+        return
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
