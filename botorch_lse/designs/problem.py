@@ -179,26 +179,16 @@ class PairTargets:
         Not the ``many`` largest pairs: those often share one point, and a solver that
         takes them in gains little from the second.
         """
-        Z = whiten(L, self.Y)
-        return largest_pairs(
-            Z.square().sum(dim=-1),
-            lambda rows: Z[rows] @ Z.mT,
-            self.factor,
-            self.weights,
-            many,
-        )
+        norms = norms_of_vectors(whiten(L, self.Y), self.factor)
+        return largest_pairs(norms, self.Y[:, 0], self.weights, many)
 
     @property
     def are_zero(self) -> bool:
         r"""Whether there is nothing to predict; as a rule the first pairs deny it."""
-        own, T = self.Y.square().sum(dim=-1), len(self.Y)
-
-        def gram(rows: slice) -> Tensor:
-            return self.Y[rows] @ self.Y.mT
-
+        norms, T = norms_of_vectors(self.Y, self.factor), len(self.Y)
         return not any(
-            float(_pair_norms(block, own, gram, self.factor, self.weights).max()) > 0
-            for block in row_blocks(T, T)
+            float(_weighted(norms, rows, self.weights).max()) > 0
+            for rows in row_blocks(T, T)
         )
 
     def among(self, few: Tensor) -> PairTargets:
@@ -216,28 +206,38 @@ class PairTargets:
         return PairTargets(self.Y @ transform, self.factor, self.weights)
 
 
+def norms_of_vectors(Z: Tensor, factor: float) -> Callable[[slice], Tensor]:
+    r"""The squared norms ``|z_i - factor z_j|^2`` of some first vectors with all.
+
+    They are one product of longer vectors, ``(z_i, |z_i|^2, 1)`` with ``(-2 factor z_j,
+    1, factor^2 |z_j|^2)``: what a pass over all pairs costs is memory.
+    """
+    own, one = Z.square().sum(dim=-1, keepdim=True), torch.ones_like(Z[:, :1])
+    first = torch.cat((Z, own, one), dim=-1)
+    second = torch.cat((-2 * factor * Z, one, factor**2 * own), dim=-1)
+    return lambda rows: first[rows] @ second.mT
+
+
 def largest_pairs(
-    own: Tensor,
-    gram: Callable[[slice], Tensor],
-    factor: float,
+    norms: Callable[[slice], Tensor],
+    like: Tensor,
     weights: Tensor | PairWeights | None,
     many: int,
 ) -> Violators:
-    r"""The row-wise and column-wise maxima of ``|y_i - factor y_j|^2``.
+    r"""The row-wise and column-wise maxima of the squared norms of pairs.
 
     Args:
-        own: ``T`` squared norms ``a_ii``.
-        gram: Rows of ``a``: a slice in, ``rows x T`` out.
-        factor: ``c``.
+        norms: Of some first vectors with all: a slice in, ``rows x T`` out.
+        like: ``T`` numbers of their kind.
         weights: ``T x T`` factors of the squared norms, or ``None``.
         many: How many to return.
     """
-    T = own.numel()
-    everyone = torch.arange(T, device=own.device)
-    column, row_of = torch.full_like(own, -torch.inf), torch.zeros_like(everyone)
+    T = like.numel()
+    everyone = torch.arange(T, device=like.device)
+    column, row_of = torch.full_like(like, -torch.inf), torch.zeros_like(everyone)
     tops, pair_ids = [], []
     for block in row_blocks(T, T):
-        g = _pair_norms(block, own, gram, factor, weights)
+        g = _weighted(norms, block, weights)
         top, j = g.max(dim=1)
         tops.append(top)
         pair_ids.append(everyone[block] * T + j)
@@ -252,22 +252,17 @@ def largest_pairs(
     rows, columns = by_row.ids[:half], by_column.ids[:half]
     ids = torch.cat((torch.cat(pair_ids)[rows], row_of[columns] * T + columns))
     ids, where = ids.unique(return_inverse=True)
-    norms = torch.zeros_like(ids, dtype=own.dtype)
-    norms[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
-    found = top_norms(norms, many)
+    largest = torch.zeros_like(ids, dtype=like.dtype)
+    largest[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
+    found = top_norms(largest, many)
     return Violators(by_row.largest, ids[found.ids], found.norms)
 
 
-def _pair_norms(
-    rows: slice,
-    own: Tensor,
-    gram: Callable[[slice], Tensor],
-    factor: float,
-    weights: Tensor | PairWeights | None,
+def _weighted(
+    norms: Callable[[slice], Tensor], rows: slice, weights: Tensor | PairWeights | None
 ) -> Tensor:
     r"""The (weighted) squared norms of the pairs of some first vectors with all."""
-    # In place: what such a pass costs is memory.
-    g = (own[rows, None] + factor**2 * own).sub_(2 * factor * gram(rows))
+    g = norms(rows)
     return g if weights is None else g.mul_(weights[rows])
 
 
@@ -415,14 +410,13 @@ def largest_on_kernel(
     if problem.factor is None:
         assert not isinstance(weights, PairWeights)
         return top_norms(own if weights is None else own * weights, many)
-    R = inverse.loadings(points)
-    return largest_pairs(
-        own,
-        lambda rows: inverse.products(points[rows], points, R),
-        problem.factor,
-        weights,
-        many,
-    )
+    R, factor = inverse.loadings(points), problem.factor
+
+    def norms(rows: slice) -> Tensor:
+        products = inverse.products(points[rows], points, R)
+        return (own[rows, None] + factor**2 * own).sub_(2 * factor * products)
+
+    return largest_pairs(norms, own, weights, many)
 
 
 @dataclass(frozen=True, eq=False)

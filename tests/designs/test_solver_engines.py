@@ -15,6 +15,7 @@ from botorch_lse.designs.problem import (
     Problem,
     VectorTargets,
     largest_pairs,
+    norms_of_vectors,
     ridge_of,
 )
 from botorch_lse.designs.solver import (
@@ -136,11 +137,15 @@ def test_many_pairs_are_solved_to_the_gap_from_a_part_of_them(
     assert found.value == pytest.approx(expected.value, rel=2e-6)
 
 
-def test_pair_maxima_of_a_given_gram_matrix():
-    a = features(6, 3) @ features(6, 3).T
-    found = largest_pairs(a.diagonal(), lambda rows: a[rows], 0.7, None, 3)
+def test_pair_maxima_are_those_of_the_gram_matrix():
+    Z = features(6, 3)
+    a = Z @ Z.T
     g = a.diagonal()[:, None] - 1.4 * a + 0.49 * a.diagonal()
+    norms = norms_of_vectors(Z, 0.7)
+    torch.testing.assert_close(norms(slice(2, 5)), g[2:5])
+    found = largest_pairs(norms, a.diagonal(), None, 3)
     assert found.largest == pytest.approx(float(g.max()))
+    assert float(g.flatten()[found.ids[0]]) == pytest.approx(found.largest)
 
 
 def test_newcomers_keep_their_distance_and_their_order():
