@@ -7,13 +7,21 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
 LISTEN = """<script>
 window.faults = [];
 addEventListener("error", event => faults.push(String(event.message)));
@@ -37,6 +45,22 @@ addEventListener("load", () => setTimeout(() => {
 """Does something once a page is there, and writes down what it saw."""
 
 
+@cache
+def is_there() -> bool:
+    r"""Whether there is a Chromium that starts."""
+    if CHROMIUM is None:
+        return False
+    with tempfile.TemporaryDirectory() as profile:
+        call = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--dump-dom"]
+        try:
+            done = subprocess.run(
+                [*call, "data:text/html,<p>here</p>"], capture_output=True, timeout=120
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return b"<p>here</p>" in done.stdout
+
+
 def seen(page: Path, act: str, *flags: str) -> Any:
     r"""What a script returns that runs on a page once all is drawn.
 
@@ -47,8 +71,8 @@ def seen(page: Path, act: str, *flags: str) -> Any:
         act: The body of a function in JavaScript.
         flags: Of Chromium, such as ``--window-size=390,800``.
     """
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
+    if not is_there():
+        pytest.skip("there is no Chromium that starts: apt-get install chromium")
     text = page.read_text(encoding="utf-8")
     acting = page.with_name(f"acting_{page.name}")
     text = text.replace("<head>", f"<head>{LISTEN}", 1)
@@ -56,7 +80,7 @@ def seen(page: Path, act: str, *flags: str) -> Any:
     profile = page.with_name("profile")
     call = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags]
     call += ["--virtual-time-budget=20000", "--dump-dom", acting.as_uri()]
-    shown = subprocess.run(call, capture_output=True, timeout=120, check=True).stdout
+    shown = subprocess.run(call, capture_output=True, timeout=300, check=True).stdout
     (data,) = re.findall(r'<pre id="seen">(.*?)</pre>', shown.decode("utf-8"), re.S)
     found = json.loads(html.unescape(data))
     assert found["faults"] == []
