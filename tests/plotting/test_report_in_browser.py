@@ -78,6 +78,7 @@ def test_rows_are_sorted_by_numbers_and_words_both_ways_and_back(page) -> None:
     assert words == [f"site {i}" for i in range(36)]  # site 2 before site 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "n"),
     [
@@ -96,6 +97,7 @@ def test_rows_are_filtered(page, text: str, n: int) -> None:
         assert found == f"{n} of 36 rows"
 
 
+@pytest.mark.slow
 def test_sides_are_taken_out(page) -> None:
     counted, left, n = seen(
         page,
@@ -110,6 +112,7 @@ def test_sides_are_taken_out(page) -> None:
     assert n == f"{36 - int(n_side)} of 36 rows"
 
 
+@pytest.mark.slow
 def test_it_is_dark_where_the_reader_has_it_so_and_can_be_switched(page) -> None:
     act = """const dark = () => document.documentElement.classList.contains("dark");
       const before = dark(), paper = getComputedStyle(document.body).backgroundColor;
@@ -121,6 +124,7 @@ def test_it_is_dark_where_the_reader_has_it_so_and_can_be_switched(page) -> None
     assert (before, after, paper) == (True, False, "rgb(20, 24, 28)")
 
 
+@pytest.mark.slow
 def test_on_a_phone_nothing_is_wider_than_the_page(page) -> None:
     wide, shown = seen(
         page,
