@@ -53,6 +53,9 @@ def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
     if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
         level = run.settings.level
         drawings = drawings_of(drawn, observations, (metric,), words, level)
+        if run.pool.d > 1:  # intervals are not along the input
+            label = {"title": {"text": "candidates, sorted by what is expected"}}
+            drawings[-1].figure.update_layout(xaxis=label)
         drawings += drawings_of_inputs(state, (metric,))
         progress = drawings_of_run(state, run.progress, words)
     return Report(
@@ -61,7 +64,6 @@ def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
         facts=facts(run),
         table=frame,
         side=names["side"],
-        inside=run.settings.side,
         drawings=drawings,
         progress=progress,
         basis=basis.splitlines(),
