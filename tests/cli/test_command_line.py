@@ -144,10 +144,10 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     [
         ("nxt", "botorch-lse", "but got nxt. Did you mean next?"),
         ("dmo", "botorch-lse", "but got dmo. Did you mean demo?"),
-        ("candidates.csv", "botorch-lse", "(next, answer, simulate, demo), but got"),
+        ("candidates.csv", "botorch-lse", "report, simulate, demo), but got"),
         ("version", "botorch-lse", "but got version. Did you mean --version?"),
         ("help", "botorch-lse", "but got help. Did you mean --help?"),
-        ("--above 7", "botorch-lse", "a command (next, answer, simulate, demo) before"),
+        ("--above 7", "botorch-lse", "(next, answer, report, simulate, demo) before"),
         ("--versoin", "botorch-lse", "got --versoin. Did you mean --version?"),
         ("next --abve 7", "botorch-lse next", "--abve is no option. Did you mean"),
         ("next --abve=7", "botorch-lse next", "--abve is no option. Did you mean"),

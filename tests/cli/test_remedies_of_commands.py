@@ -1012,6 +1012,18 @@ def a_level_with_thousands() -> None:
         assert "u202f" not in said
 
 
+@other("command_line:page#1")
+def a_page_that_is_none() -> None:
+    says = "expected a page, as in report.html, but got 'answer.csv'"
+    refused(
+        "command_line:page#1",
+        says,
+        lambda: command_line.page("answer.csv"),
+        ArgumentTypeError,
+    )
+    assert command_line.page("report.html") == Path("report.html")
+
+
 @other("command_line:numbers#1")
 def numbers_of_words() -> None:
     read, says = command_line.numbers, "as in 0.05,0.05"

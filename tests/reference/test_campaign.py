@@ -104,6 +104,7 @@ NO_LEVEL = {
     },
     integrations: {
         "ray": "an executor: tests/integrations",
+        "sklearn": "an estimator without runs: tests/integrations/test_sklearn.py",
         "submitit": "an executor: tests/integrations",
     },
 }
