@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 100_000
 """The number of rows that the list has at most: browsers sort so many at once."""
-MOST_DRAWN = 4_000
+MOST_DRAWN = 5_000
 """The number of rows that a picture shows at most, measured ones first."""
 MOST_ROUNDS = 60
 """The number of rounds of which the progress is computed anew, unless it is given."""
@@ -490,7 +490,8 @@ def drawings_of(
     found, pool = [], answer.pool
     if pool is not None and pool.d == 2:
         figure = level_set_figure(answer, observations, kind="map", **given)
-        found.append(Drawing("Map", figure, f"Every row; measured ones ringed.{note}"))
+        said = "Rows by side; measured ones are ringed."
+        found.append(Drawing("Map", figure, f"{said}{note}"))
     elif pool is not None and pool.d > 2:
         frame = slices_frame(answer, observations, metric=metric)
         for title, shade in (("Slices", "side"), ("Chances", "probability_above")):
@@ -553,7 +554,7 @@ def _some(
     if N <= MOST_DRAWN:
         return answer, observations, 0
     kept = torch.zeros(N, dtype=torch.bool)
-    kept[:: math.ceil(N / MOST_DRAWN)] = True
+    kept[torch.linspace(0, N - 1, MOST_DRAWN, dtype=torch.float64).long()] = True
     kept[observations.indices] = True
     places = torch.full((N,), -1)
     rows = kept.nonzero().view(-1)
