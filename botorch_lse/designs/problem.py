@@ -138,8 +138,14 @@ class PairWeights:
     def amax(self, dim: int) -> Tensor:
         r"""The largest factors of the pairs of each first vector (``T``; ``dim`` 1)."""
         assert dim == 1
-        T = len(self.every)
-        return torch.cat([self[block].amax(dim=1) for block in row_blocks(T, T)])
+        T, found = len(self.every), None
+        for block in row_blocks(T, T):
+            rows = self[block]
+            if found is None:  # once: small arrays between large ones cost the memory
+                found = rows.new_empty(T)
+            found[block] = rows.amax(dim=1)
+        assert found is not None  # there is a vector
+        return found
 
     def max(self) -> Tensor:
         r"""The largest factor."""
@@ -235,22 +241,22 @@ def largest_pairs(
     T = like.numel()
     everyone = torch.arange(T, device=like.device)
     column, row_of = torch.full_like(like, -torch.inf), torch.zeros_like(everyone)
-    tops, pair_ids = [], []
+    # Made once: small arrays that stay between large ones cost the memory of these.
+    tops, pair_ids = torch.empty_like(like), torch.empty_like(everyone)
     for block in row_blocks(T, T):
         g = _weighted(norms, block, weights)
         top, j = g.max(dim=1)
-        tops.append(top)
-        pair_ids.append(everyone[block] * T + j)
+        tops[block], pair_ids[block] = top, everyone[block] * T + j
         # Where a maximum lies is asked of columns only where it grows, which is rare.
         best = g.amax(dim=0)
         grown = (best > column).nonzero().squeeze(-1)
         row_of[grown] = g[:, grown].argmax(dim=0) + block.start
-        column = torch.maximum(best, column)
+        torch.maximum(best, column, out=column)
     # Half from each list: for a small factor all columns have the same best row.
-    by_row, by_column = top_norms(torch.cat(tops), many), top_norms(column, many)
+    by_row, by_column = top_norms(tops, many), top_norms(column, many)
     half = (many + 1) // 2
     rows, columns = by_row.ids[:half], by_column.ids[:half]
-    ids = torch.cat((torch.cat(pair_ids)[rows], row_of[columns] * T + columns))
+    ids = torch.cat((pair_ids[rows], row_of[columns] * T + columns))
     ids, where = ids.unique(return_inverse=True)
     largest = torch.zeros_like(ids, dtype=like.dtype)
     largest[where] = torch.cat((by_row.norms[:half], by_column.norms[:half]))
