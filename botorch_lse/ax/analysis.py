@@ -318,9 +318,12 @@ class LevelSetCard(Analysis):
         generation_strategy: GenerationStrategy | None = None,
         adapter: Adapter | None = None,
     ) -> AnalysisCard:
-        r"""The card: a plotly figure and its data frame."""
+        r"""The card of the experiment."""
         assert experiment is not None  # see validate_applicable_state
-        node = level_set_node(generation_strategy)
+        return self.card(level_set_node(generation_strategy), experiment)
+
+    def card(self, node: LevelSetNode, experiment: Experiment) -> AnalysisCard:
+        r"""The card: a plotly figure and its data frame."""
         frame, figure = self.picture(node, experiment)
         return create_plotly_analysis_card(
             name=type(self).__name__,
@@ -343,21 +346,14 @@ class ReportAnalysis(LevelSetCard):
         r"""The pool's table with the answer, without a picture."""
         return answer_frame(node, experiment), Figure()
 
-    def compute(
-        self,
-        experiment: Experiment | None = None,
-        generation_strategy: GenerationStrategy | None = None,
-        adapter: Adapter | None = None,
-    ) -> AnalysisCard:
+    def card(self, node: LevelSetNode, experiment: Experiment) -> AnalysisCard:
         r"""The card: words, and the answer's table as its data frame."""
-        assert experiment is not None  # see validate_applicable_state
-        node = level_set_node(generation_strategy)
         metrics, state = metrics_of(node, experiment), node.state(experiment)
         return create_markdown_analysis_card(
             name=type(self).__name__,
             title=self.heading(node, experiment),
             subtitle=node.summary(experiment),
-            df=answer_frame(node, experiment),
+            df=self.picture(node, experiment)[0],
             message=report_of(state, metrics=metrics, has_pictures=False).markdown(),
         )
 

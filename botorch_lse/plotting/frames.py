@@ -340,12 +340,18 @@ def importance_frame(state: State, output: int = 0) -> pd.DataFrame:
         share may be, as far as the model is right).
 
     Raises:
+        ValueError: If ``state`` is no ``State``, or has no such output.
         UnsupportedError: If the strategy has no Gaussian process, or none was fitted.
 
     Source:
         Sobol (1993), first-order indices; estimated by omega squared (Hays 1963), the
         share in a one-way analysis of variance less what chance gives.
     """
+    of_type(state, State, "state", "a State", "Give what `strategy.tell` returns.")
+    whole_number(output, "output", 0)
+    if output >= state.strategy.n_predicted:
+        wanted = f"to be below {state.strategy.n_predicted}, the number of outputs"
+        raise ValueError(complaint("output", wanted, f"got {output}"))
     pool, posterior = state.strategy.candidates, posterior_of(state, output)
     generator = torch.Generator().manual_seed(state.seed)
     n = min(int((pool.mass > 0).sum()), 1_000)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from botorch_lse._files import write_whole
 from botorch_lse._numerals import written
-from botorch_lse._validation import complaint
+from botorch_lse._validation import complaint, of_type
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
@@ -206,6 +206,8 @@ def write_report(
         ValueError: If ``metrics`` are not one for each output.
         OSError: If the file cannot be written.
     """
+    of_type(state, State, "state", "a State", "Give what `strategy.tell` returns.")
+    of_type(path, str | Path, "path", "a path", 'Write `"report.html"`.')
     report_of(state, metrics=metrics, states=states).write(path)
 
 
@@ -240,18 +242,19 @@ def report_of(
         drawings += drawings_of(answer, observations, names, words, level)
         drawings += drawings_of_inputs(state, names)
     side = "side_lse" if "side_lse" in table else "side"  # a column of yours is "side"
+    content, following = _content(state), following_of(state)
     return Report(
         title=title or "Which rows are above the level?",
-        answer=answer_words(state, words),
-        facts=facts_of(state),
+        answer=answer_words(state, words, content),
+        facts=facts_of(state, content),
         table=table.assign(**{side: sides_in_words(answer, words)}),
         side=side,
         inside=words["above"],
         drawings=drawings,
         progress=progress_of(state, states, words) if has_pictures else (),
         basis=basis_of(state),
-        following=following_of(state),
-        following_words=following_words(state),
+        following=following,
+        following_words=following_words(state, following),
         settings=settings_of(state),
     )
 
@@ -269,10 +272,12 @@ def metric_names(strategy: Any, metrics: Sequence[str] | None) -> tuple[str, ...
     if metrics is None:
         own = tuple(map(str, strategy.outputs))
         return own or (("y",) if m == 1 else tuple(f"y{i}" for i in range(m)))
-    if isinstance(metrics, str) or len(metrics) != m:
-        wanted = f"to be {m} names, one for each output"
-        raise ValueError(complaint("metrics", wanted, f"got {metrics!r}"))
-    return tuple(metrics)
+    names = () if isinstance(metrics, str) else tuple(metrics)
+    if len(names) != m or not all(isinstance(name, str) for name in names):
+        wanted = f"to be a list of names, one for each of the outputs ({m})"
+        remedy = f"Write `metrics={[f'name{i}' for i in range(m)]}`."
+        raise ValueError(complaint("metrics", wanted, f"got {metrics!r}", remedy))
+    return names
 
 
 def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> str:
@@ -303,7 +308,9 @@ def _named(answer: Classification, names: Sequence[str]) -> Classification:
     return replace(answer, outputs=named)
 
 
-def answer_words(state: State, words: Mapping[str, str]) -> list[str]:
+def answer_words(
+    state: State, words: Mapping[str, str], content: Content | None
+) -> list[str]:
     r"""The answer in sentences: sides, why it ended or what is missing, the share."""
     answer = state.classification
     counts = Counter(sides_in_words(answer, words))
@@ -316,7 +323,7 @@ def answer_words(state: State, words: Mapping[str, str]) -> list[str]:
         said.append(str(state.forecast()))
     else:
         said.append(f"The run has ended: {state.stop_reason}.")
-    if (content := _content(state)) is not None:
+    if content is not None:
         said.append(str(content))
     return said
 
@@ -336,7 +343,7 @@ def sides_in_words(answer: Classification, words: Mapping[str, str]) -> list[str
     return [words[side] for side in answer.side]
 
 
-def facts_of(state: State) -> dict[str, str]:
+def facts_of(state: State, content: Content | None) -> dict[str, str]:
     r"""The numbers of a run by name: measurements, cost, and of a failure its index."""
     observations, strategy = state.measurements, state.strategy
     used, pool = state.observations.measured, strategy.pool
@@ -351,7 +358,6 @@ def facts_of(state: State) -> dict[str, str]:
         facts["excluded rows"] = f"{len(state.excluded_rows):,}"
     if pool.costs is not None:
         facts["cost"] = written(float(pool.costs[used].sum()))
-    content = _content(state)
     if content is not None and content.is_sample:
         facts |= _reliability(content, pool, state.classification)
     return facts
@@ -409,11 +415,11 @@ def basis_of(state: State) -> list[str]:
     return said if calibration in said[0] else [*said, calibration]
 
 
-def following_words(state: State) -> str:
+def following_words(state: State, following: pd.DataFrame | None) -> str:
     r"""A sentence on what to measure next."""
     if state.is_done:
         return "Nothing more need be measured."
-    if state.strategy.room(state) == 0:
+    if following is None:
         return "What is being measured comes first."
     return "These are the next measurements, in the order in which to make them."
 

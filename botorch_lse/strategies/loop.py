@@ -8,7 +8,7 @@ the answer is, the loop asks an ``Algorithm``.
 from __future__ import annotations
 
 from abc import ABC
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -1376,15 +1376,11 @@ class State:
         For ``plotting.progress_frame``. They are computed anew: a learnt model is
         fitted in each round. A million rows take their memory once, not in each round.
         """
-        lost = defaultdict[int, list[int]](list)
-        for label, row in self.abandoned:
-            if label < self.round:
-                lost[label].append(row)
-        gone = {label: torch.tensor(rows) for label, rows in lost.items()}
+        lost = {r: self.abandoned_in(r) for r, _ in self.abandoned if r < self.round}
         out = [(r, torch.tensor(rows)) for r, rows in self.excluded if r < self.round]
         start = self.strategy.init(self.seed)
         yield start
-        rounds = self.strategy._replayed(start, self.history, gone, {}, out)
+        rounds = self.strategy._replayed(start, self.history, lost, {}, out)
         yield from tqdm(
             rounds, "Past", self.round, delay=2.0, disable=None, leave=False
         )

@@ -63,6 +63,12 @@ def test_without_a_model_it_is_refused() -> None:
     pool = Pool(GRID)
     with pytest.raises(UnsupportedError, match="a Gaussian process that was fitted"):
         importance_frame(Strategy(pool, Above(0.5)).init())
+    known = after(pool, GRID[:, 0])
+    for output in (1, -1, 0.5):
+        with pytest.raises(ValueError, match="`output`"):
+            importance_frame(known, output)
+    with pytest.raises(ValueError, match="`state` to be a State"):
+        importance_frame(None)
     linear = MELKLinearStrategy(pool, 0.5, noise_std=0.1)
     with pytest.raises(UnsupportedError, match="take a strategy with a model"):
         importance_frame(linear.init())

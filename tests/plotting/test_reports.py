@@ -137,7 +137,7 @@ def test_every_goal_has_a_page_whose_numbers_are_those_of_the_state(name, tmp_pa
 
 def test_a_failure_probability_has_its_index_and_its_likeliest_point() -> None:
     state = GOALS["probability"]()
-    facts = report.facts_of(state)
+    facts = report.facts_of(state, state.content())
     p = state.content().estimate
     assert float(facts["reliability index"]) == pytest.approx(-norm.ppf(p), rel=1e-2)
     error = state.content().sampling_error
@@ -222,8 +222,17 @@ def test_an_answer_for_some_rows_is_that_of_these_rows() -> None:
 
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch) -> None:
     state = GOALS["above"]()
-    with pytest.raises(ValueError, match=r"`metrics` to be 1 names.*\['a', 'b'\]"):
+    with pytest.raises(
+        ValueError, match=r"`metrics` to be a list.*\(1\), but got \['a'"
+    ):
         write_report(state, tmp_path / "page.html", metrics=["a", "b"])
+    for metrics in ("yield", [1]):
+        with pytest.raises(ValueError, match=r"Write `metrics=\['name0'\]`"):
+            state.report(tmp_path / "page.html", metrics=metrics)
+    with pytest.raises(ValueError, match="`state` to be a State"):
+        write_report(None, tmp_path / "page.html")
+    with pytest.raises(ValueError, match=r'Write `"report\.html"`'):
+        state.report(None)
     with pytest.raises(OSError, match="nowhere"):
         write_report(state, tmp_path / "nowhere" / "page.html")
     real = builtins.__import__
