@@ -576,8 +576,7 @@ def foreseen(run: Run) -> str:
     r"""The expected number of further measurements, in a sentence."""
     with doing("looking ahead", at_once=False):
         forecast = run.state.forecast()
-    more, budget = forecast.observations, run.settings.budget
-    left = None if budget is None else budget - run.state.n_used
+    more, left = forecast.observations, run.left
     beyond = forecast.more_than
     about = f"about {more}" if beyond is None else f"more than {beyond}"
     if more is None and beyond is None:

@@ -263,6 +263,13 @@ class Run:
         return reason if is_one_sided else DECIDED
 
     @property
+    def left(self) -> int | None:
+        r"""The number of lines that the budget still allows, open ones included."""
+        if self.settings.budget is None:
+            return None
+        return self.settings.budget - self.state.n_used
+
+    @property
     def is_done(self) -> bool:
         r"""Whether nothing more need be measured."""
         return self.stop_reason is not None
@@ -298,6 +305,8 @@ class Run:
         if self.is_done:
             return []
         size = self.settings.batch - len(self.measured.open)
+        if (left := self.left) is not None:  # others may have used it up meanwhile
+            size = min(size, left - len(self.measured.open))
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
         out, size = [*self.open_places, *owed], size - len(owed)
         if size <= 0:

@@ -194,6 +194,21 @@ def test_a_budget_ends_the_run(lab: Lab) -> None:
     assert "The budget is used up" in lab.call("next")
 
 
+def test_lines_that_failed_are_asked_again_within_the_budget(lab: Lab) -> None:
+    lab.call(f"{NEXT} --budget 4 --first 4")
+    names = [line["name"] for line in lab.read("sheet.csv")]
+    lines = lab.read("candidates.csv")
+    other = next(line for line in lines if line["name"] not in names)
+    lab.write("results.csv", f"name,y\n{other['name']},{hill(other)}\n")
+    lab.fill("sheet.csv", lambda line: "failed" if line["name"] == names[0] else "")
+    assert "sheet.csv: 3 lines to measure (3 still open)" in lab.call("next")
+    lab.fill("sheet.csv", lambda line: "failed" if line["name"] == names[1] else "")
+    said = lab.call("next")
+    assert "sheet.csv: 3 lines to measure (2 still open, 1 again because" in said
+    lab.fill("sheet.csv", hill)
+    assert "The budget is used up" in lab.call("next")
+
+
 def test_settings_are_written_read_and_edited(lab: Lab) -> None:
     lab.call(f"{NEXT} --noise-std 0.25")
     file = lab.folder / "botorch-lse.toml"
