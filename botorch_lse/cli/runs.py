@@ -20,7 +20,7 @@ from botorch_lse import strategies  # loads its names, and torch, on first use
 from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse.cli.candidates import REPEAT, SHEET, Candidates, is_open
 from botorch_lse.cli.cells import Line, Table, read_table, writing
-from botorch_lse.cli.measurements import Measurements, measurements
+from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measurements
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
@@ -254,9 +254,16 @@ class Run:
     @property
     def stop_reason(self) -> str | None:
         r"""The reason why nothing more need be measured; ``None`` if something must."""
-        from botorch_lse.strategies.algorithm import ALL_ABOVE, DECIDED, NONE_FOUND
+        from botorch_lse.strategies.algorithm import (
+            ALL_ABOVE,
+            BUDGET,
+            DECIDED,
+            NONE_FOUND,
+        )
 
         reason, known = self.state.stop_reason, self.measured.known
+        if reason is None and self.left is not None and self.left <= 0:
+            reason = BUDGET
         if self.settings.audit or bool(self.sides.undecided.any()):
             return reason  # an audit says itself what it confirms
         is_one_sided = reason in (NONE_FOUND, ALL_ABOVE) and not known
@@ -267,7 +274,8 @@ class Run:
         r"""The number of lines that the budget still allows, open ones included."""
         if self.settings.budget is None:
             return None
-        return self.settings.budget - self.state.n_used
+        # A limit of a value was measured, too, though no model is told of a value.
+        return self.settings.budget - len(self.measured.having(MEASURED, UNTOLD))
 
     @property
     def is_done(self) -> bool:

@@ -130,9 +130,10 @@ def simulated(run: Run, truth: Truth, most: int) -> Iterator[Outcome]:
         truth: What is measured.
         most: Measurements of a run at most.
     """
-    budget, begun = run.settings.budget, truth.state.n_used
-    limit = begun + most if budget is None else min(budget, begun + most)
-    strategy = replace(run.strategy, max_observations=limit)
+    left, begun = run.left, truth.state.n_used
+    limit = begun + (most if left is None else min(left, most))
+    # Limits of values may have used up the budget before the first value.
+    strategy = replace(run.strategy, max_observations=max(1, limit))
     for i, values in enumerate(truth.values):
         bench = np.random.default_rng((run.settings.seed, i))
         yield _outcome(run, strategy, truth, values, bench)

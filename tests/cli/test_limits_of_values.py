@@ -210,3 +210,15 @@ def test_an_audit_may_ask_for_a_candidate_with_a_limit(lab: Lab) -> None:
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
     assert run.state.excluded == ()
     assert bool(run.answer.below[run.places[0]])
+
+
+def test_limits_use_up_the_budget(lab: Lab) -> None:
+    words = iter(["<0.5", ">9", "<9", "4.5"])  # the third does not tell the side
+    lab.call(f"{NEXT} --first 6 --budget 6")
+    lab.fill("sheet.csv", lambda line: next(words))
+    assert "sheet.csv: 2 lines to measure" in lab.call("next")
+    lab.fill("sheet.csv", lambda line: "<0.5")
+    said = lab.call("next")
+    assert "The budget is used up" in said
+    assert "Nothing more need be measured" in said
+    assert lab.read("sheet.csv") == []
