@@ -161,7 +161,6 @@ class LevelSetNode(ExternalGenerationNode):
         self._next: tuple[Any, State] | None = None
         self._filled: tuple[Ledger, Ledger] | None = None
         self._past: tuple[Any, Strategy] | None = None
-        self._one: tuple[Strategy, Strategy] | None = None
         self._ledger: Ledger | None = None
         self._fits: FitMemory | None = None
         self._issued: list[int] = []
@@ -251,14 +250,6 @@ class LevelSetNode(ExternalGenerationNode):
         made.
         """
         return self.asynchronous or self.strategy.algorithm.facts.size_is_open
-
-    def _asker(self, state: State) -> Strategy:
-        r"""The strategy that plans a single row from a state."""
-        if state.strategy.batch_size == 1:
-            return state.strategy
-        if self._one is None or self._one[0] is not state.strategy:
-            self._one = state.strategy, replace(state.strategy, batch_size=1)
-        return self._one[1]
 
     # --- the state -------------------------------------------------------------------
 
@@ -588,13 +579,13 @@ class LevelSetNode(ExternalGenerationNode):
         out = [*ledger.pending, *self._issued]
         try:
             state = self._before_next(ledger)
-            batch = self._asker(state).ask(state, out)
+            row = state.strategy.next_row(state, out)
         except ValueError as error:  # nothing is left but what is out
             if not out:
                 raise
             raise DataRequiredError(str(error)) from error
-        self._issued.append(int(batch.order[0]))
-        return self._issued[-1]
+        self._issued.append(row)
+        return row
 
     def _stored_one_by_one(self, ledger: Ledger, n: int) -> dict[str, Any]:
         r"""The record of the last ``n`` rows of a generator run, planned one by one."""
@@ -616,8 +607,7 @@ class LevelSetNode(ExternalGenerationNode):
             return state
         known = (ledger.complete, ledger.excluded, ledger.points)
         if self._next is None or self._next[0] != known:
-            strategy = self._asker(state) if self.asks_one_by_one else state.strategy
-            state = strategy.exclude(state, list(ledger.excluded))
+            state = state.strategy.exclude(state, list(ledger.excluded))
             self._next = known, state
         return self._next[1]
 

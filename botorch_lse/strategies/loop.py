@@ -152,14 +152,7 @@ class Strategy(ABC):
                 pending, another strategy made the state for other rows or another
                 goal, or ``size`` is less than 1 or not for the call to say.
         """
-        check_state(self, state)
-        algorithm = self.algorithm
-        if state.is_done:
-            raise ValueError(
-                f"Expected a `state` that is not done, but it stopped: "
-                f"{state.stop_reason}. Read `state.classification`."
-            )
-        out = self.pool.rows([] if pending is None else pending, "pending")
+        algorithm, out = self.algorithm, self._being_measured(state, pending)
         if size is not None:
             self._check_size(size)
         unfilled = self._unfilled(state) if size is None else out[:0]
@@ -168,6 +161,43 @@ class Strategy(ABC):
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
             plan = algorithm.visiting_order(state.belief, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
+        rows, coming = self._beside(state, out, size)
+        rows = algorithm.visiting_order(state.belief, rows, coming)
+        is_next = rest.numel() == 0 and size is None
+        return Batch(self.pool, rows, state.round + int(is_next))
+
+    @ordinary
+    def next_row(self, state: State, pending: Any = None) -> int:
+        r"""The row to measure next beside those that are out, however long a round is.
+
+        For engines whose workers do not wait for each other. ``room`` says how often
+        it may be asked for, each row pending in the call for the next.
+
+        Args:
+            state: Where the run stands.
+            pending: Rows that are being measured, whose results were not told yet.
+
+        Raises:
+            ValueError: As of ``ask``.
+        """
+        out = self._being_measured(state, pending)
+        rows, _ = self._beside(state, out, 1)
+        return int(rows[0])
+
+    def _being_measured(self, state: State, pending: Any) -> Tensor:
+        r"""The rows that are out, where a state that is not done allows to ask."""
+        check_state(self, state)
+        if state.is_done:
+            raise ValueError(
+                f"Expected a `state` that is not done, but it stopped: "
+                f"{state.stop_reason}. Read `state.classification`."
+            )
+        return self.pool.rows([] if pending is None else pending, "pending")
+
+    def _beside(
+        self, state: State, out: Tensor, size: int | None
+    ) -> tuple[Tensor, Tensor]:
+        r"""The rows of a further batch, and all rows whose results will come before."""
         # Rows told in the open round are not in the belief before it is complete, so
         # they too count as coming.
         coming = torch.cat((out, state.waiting.measured))
@@ -182,9 +212,7 @@ class Strategy(ABC):
                 "budget or the rows are used up, or the next round needs their "
                 "results. Tell them first."
             )
-        rows = algorithm.visiting_order(state.belief, rows, coming)
-        is_next = rest.numel() == 0 and size is None
-        return Batch(self.pool, rows, state.round + int(is_next))
+        return rows, coming
 
     @ordinary
     def room(self, state: State, pending: Any = None) -> int:

@@ -9,6 +9,7 @@ import torch
 from ax.api.client import Client
 from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.exceptions.generation_strategy import GenerationStrategyCompleted
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.ax import (
@@ -17,6 +18,7 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.data.observations import Observations
+from botorch_lse.papers import LSELiteralBatchStrategy
 from botorch_lse.papers.mason2022 import MELKPACStrategy
 from botorch_lse.strategies import MELKLinearStrategy, loop
 
@@ -256,6 +258,27 @@ def test_linear_features_learn_from_each_result():
     state = state_of(client)
     assert len(state.history) == 3
     assert same_state(state, fresh_state(client))
+
+
+def test_rows_are_planned_by_the_widths_of_the_strategy():
+    # For batches of one, one exact value would decide all others.
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 10.0
+    pool = Pool([[0.0], [0.1], [0.2], [0.3]])
+    strategy = LSELiteralBatchStrategy(
+        pool, 0.4, model=kernel, noise_std=0.0, batch_size=3
+    )
+    client = asynchronous(strategy)
+    trials = client.get_next_trials(5)
+    assert len(trials) == strategy.room(strategy.init()) == 3
+    trials |= client.get_next_trials(5)
+    assert rows_of(trials) == [0, 1, 2, 3]
+    with pytest.raises(DataRequiredError, match="while 4 rows are `pending`"):
+        client.get_next_trials(1)
+    for trial in trials:
+        client.complete_trial(trial, {"y": 0.0})
+    with pytest.raises(GenerationStrategyCompleted, match="4 evaluations"):
+        client.get_next_trials(1)
 
 
 def test_algorithms_that_judge_whole_rounds_are_refused():

@@ -101,7 +101,7 @@ def a_budget_below_the_burn_in(_: Path) -> Going:
 # --- asking -------------------------------------------------------------------------
 
 
-@case("loop:Strategy.ask#1", "Read `state.classification`")
+@case("loop:Strategy._being_measured#1", "Read `state.classification`")
 def a_run_that_has_ended(_: Path) -> Going:
     strategy = lse(max_observations=2)
     state = measured(strategy)
@@ -109,7 +109,7 @@ def a_run_that_has_ended(_: Path) -> Going:
     assert len(state.classification) == 6
 
 
-@case("loop:Strategy.ask#2", "Tell them first")
+@case("loop:Strategy._beside#1", "Tell them first")
 def rows_that_are_out(_: Path) -> Going:
     strategy = lse(max_observations=2)
     state = strategy.init()
