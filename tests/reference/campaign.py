@@ -281,6 +281,7 @@ class Run:
 
     def outcome(self, state: State) -> Outcome:
         r"""How a run ended, and how right it was."""
+        must(state.is_done, "it ends without a reason")
         self.check(state)
         self.read(state)
         answer = state.classification

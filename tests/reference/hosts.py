@@ -293,6 +293,7 @@ class InAx:
             getattr(self, name)()
             self.run.check(self.state)
         self.store()
+        self.is_done = False  # what came after an end may have opened the run again
         while not self.is_done or self.running:
             self.end_all()
             self.ask(AT_ONCE)

@@ -253,6 +253,13 @@ def test_what_must_not_happen_is_reported(
     assert "Play one alone: --seed 0 --case " in said
 
 
+def test_a_run_must_end_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts.ByHand, "play", lambda host: host.state)
+    case = worlds.case_of(0, 1)
+    assert case["host"] == "ask and tell"
+    assert "it ends without a reason" in campaign.play(case, 0, 1).words
+
+
 def test_reasons_are_those_that_states_document() -> None:
     assert {"decided", "budget", "rows exhausted", "none found"} <= campaign.REASONS
 
