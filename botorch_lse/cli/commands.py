@@ -185,6 +185,7 @@ def report_command(run: Run, call: argparse.Namespace) -> None:
     r"""Write the page of the run, and report what it says in short."""
     with writing(call.page):
         over = seen_to_write(call.page)
+    follow(run)
     said = summary(run)
     with doing(f"writing {call.page}", at_once=False):
         found = report_of(run, said.splitlines(), details(run) or closing(run))
@@ -192,6 +193,15 @@ def report_command(run: Run, call: argparse.Namespace) -> None:
         with writing(call.page):
             write_whole(call.page, content, over)
     _tell(said, save_settings(run), f"Wrote {call.page}: open it in any browser.")
+
+
+def follow(run: Run) -> None:
+    r"""Learn the run once, with its progress, before its page asks for both.
+
+    While the first measurements are spread there is no model, nor a progress to show.
+    """
+    if run.learns:
+        run.progress  # noqa: B018  (kept by the run)
 
 
 def closing(run: Run) -> str:

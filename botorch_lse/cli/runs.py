@@ -205,11 +205,28 @@ class Run:
 
     @cached_property
     def progress(self) -> pd.DataFrame:
-        r"""The sides after each sheet, of ``plotting.progress_frame``."""
+        r"""The sides after each sheet, of ``plotting.progress_frame``.
+
+        The state comes with it: where both are wanted, this first learns only once.
+        """
         from botorch_lse.plotting import progress_frame  # brings torch
 
-        rounds = learning(self, self.strategy)
-        return self._remembered(lambda: progress_frame(rounds))
+        last: list[State] = []
+
+        def states() -> Iterator[State]:
+            for state in learning(self, self.strategy):
+                last[:] = [state]  # one at a time: a state holds the whole pool
+                yield state
+
+        found = self._remembered(lambda: progress_frame(states()))
+        vars(self).setdefault("state", last[0])
+        return found
+
+    @property
+    def learns(self) -> bool:
+        r"""Whether there are values enough to learn a model from."""
+        n = len(self.measured.having(MEASURED))
+        return n >= self.strategy.parts.model.n_first
 
     def _remembered(self, found: Callable[[], Found]) -> Found:
         r"""Call a function that knows the fits of earlier calls, and keep its own."""

@@ -2,9 +2,12 @@ r"""The page of a table's run."""
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
+import torch
 
 from botorch_lse.__main__ import command
+from botorch_lse.cli import runs
 from tests.cli.lab import HILL, NEXT, Lab, hill
 from tests.plotting.test_reports import frame_of, inside
 
@@ -41,6 +44,29 @@ def test_the_page_says_what_the_answer_says(lab: Lab, closed_figures: None) -> N
     assert len(settings["SHA-256 of results.csv"]) == 16
     titles = [one["title"] for one in data["progress"]]
     assert titles[0] == "Progress"
+
+
+def test_a_page_learns_the_run_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.call(PLAIN)
+    for _ in range(3):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    begun, learning = [], runs.learning
+
+    def counted(run, strategy):
+        begun.append(run)
+        return learning(run, strategy)
+
+    monkeypatch.setattr(runs, "learning", counted)
+    lab.call("report")
+    assert len(begun) == 1
+    # What it says is what a state and a progress say that are learnt apart.
+    (run,) = begun
+    apart = runs.Run.read(run.settings)
+    assert not apart.state.classification.undecided.all()
+    assert torch.equal(apart.state.classification.mean, run.state.classification.mean)
+    assert apart.state.stop_reason == run.state.stop_reason
+    pd.testing.assert_frame_equal(apart.progress, run.progress)
 
 
 def test_before_there_are_values_the_page_says_so(lab: Lab) -> None:
