@@ -29,10 +29,19 @@ from botorch_lse.cli.options import (
     parsed,
 )
 from botorch_lse.cli.progress import doing
-from botorch_lse.cli.settings import DEFAULT_FILE, FILES, PROGRAM, options, settings
+from botorch_lse.cli.settings import (
+    DEFAULT_FILE,
+    FILES,
+    PAGE,
+    PROGRAM,
+    is_page,
+    options,
+    settings,
+)
 
 if TYPE_CHECKING:
     from botorch_lse.cli.runs import Run
+    from botorch_lse.cli.settings import Settings
 
 DESCRIPTION = """\
 Which lines of a table are above a level? `next` writes a sheet of what to measure; fill
@@ -157,8 +166,8 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         part.set_defaults(command=name)
     _add_answer_options(parts["answer"])
     parts["report"].add_argument(
-        "page", nargs="?", type=page, default=Path("report.html"), metavar="PAGE",
-        help="the page to write (default report.html)",
+        "page", nargs="?", type=page, metavar="PAGE",
+        help=f"the page to write (default that of the settings, else {PAGE})",
     )  # fmt: skip
     _add_simulate_options(parts["simulate"])
     return whole, parts
@@ -219,6 +228,8 @@ def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
         help="where the settings stand (default botorch-lse.toml)",
     )
     for name, option, kind, words in options():
+        if name == "report" and not takes_table:
+            continue  # this command names its page itself
         if kind is bool:
             add(option, action="store_true", help=words)
         elif kind is tuple:
@@ -232,10 +243,10 @@ def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
 
 
 def page(text: str) -> Path:
-    r"""The file of a page: no table is written over by mistake."""
-    if Path(text).suffix.casefold() not in (".html", ".htm"):
+    r"""The file of a page."""
+    if not is_page(text):
         raise argparse.ArgumentTypeError(
-            f"expected a page, as in report.html, but got {text!r}"
+            f"expected a page, as in {PAGE}, but got {text!r}"
         )
     return Path(text)
 
@@ -306,9 +317,20 @@ def read(call: argparse.Namespace) -> Run:
                 seen_to_write(path)
         _check_format(call.picture)
     if call.command == "report":
-        with writing(call.page):
-            seen_to_write(call.page)
+        call.page = call.page or found.page or Path(PAGE)
+    if (path := _page_of(found, call)) is not None:
+        import plotly  # noqa: F401  (said before anything is computed, if it is missing)
+
+        with writing(path):
+            seen_to_write(path)
     return run
+
+
+def _page_of(found: Settings, call: argparse.Namespace) -> Path | None:
+    r"""The page that a call writes; ``None`` if it writes none."""
+    if call.command == "report":
+        return call.page
+    return found.page if call.command in ("next", "answer") else None
 
 
 def _check_numbers(run: Run, call: argparse.Namespace) -> None:

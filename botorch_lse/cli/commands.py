@@ -6,7 +6,7 @@ import argparse
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -159,12 +159,19 @@ def uncounted(run: Run) -> str:
 def next_command(run: Run) -> None:
     r"""Write the sheet of what to measure next."""
     run.check_files()  # before anything that takes long, and again behind it
-    said = [understood(run), uncounted(run), summary(run, is_taken=True)]
+    if run.settings.page is not None:
+        follow(run)
+    known = summary(run, is_taken=True)
+    said = [understood(run), uncounted(run), known]
     lines = run.sheet_lines(run.next_rows())
     run.check_files()
     said += [save_settings(run), save_results(run)]
     save_sheet(run, lines)
-    _tell(*said, to_do(run, lines))
+    said.append(to_do(run, lines))
+    try:
+        said.append(renew_page(run, known, lines))
+    finally:  # the sheet is written, whatever became of the page
+        _tell(*said)
 
 
 def answer_command(run: Run, call: argparse.Namespace) -> None:
@@ -173,12 +180,19 @@ def answer_command(run: Run, call: argparse.Namespace) -> None:
     for path in (call.table, call.picture):
         with writing(path):
             seen[path] = seen_to_write(path)
-    said = [understood(run), uncounted(run), summary(run)]
+    if run.settings.page is not None:
+        follow(run)
+    known = summary(run)
+    said = [understood(run), uncounted(run), known]
     said += [details(run) if call.details else closing(run), save_settings(run)]
     write_answer(run, call.table, seen[call.table])
     with doing(f"drawing {call.picture}", at_once=False):
         draw_answer(run, call.picture, seen[call.picture])
-    _tell(*said, f"Wrote {call.table} and {call.picture}.")
+    said.append(f"Wrote {call.table} and {call.picture}.")
+    try:
+        said.append(renew_page(run, known))
+    finally:
+        _tell(*said)
 
 
 def report_command(run: Run, call: argparse.Namespace) -> None:
@@ -187,12 +201,41 @@ def report_command(run: Run, call: argparse.Namespace) -> None:
         over = seen_to_write(call.page)
     follow(run)
     said = summary(run)
-    with doing(f"writing {call.page}", at_once=False):
-        found = report_of(run, said.splitlines(), details(run) or closing(run))
-        content = found.html().encode("utf-8")
-        with writing(call.page):
-            write_whole(call.page, content, over)
+    write_page(run, call.page, said, over=over)
     _tell(said, save_settings(run), f"Wrote {call.page}: open it in any browser.")
+
+
+def renew_page(run: Run, said: str, lines: Sequence[Mapping[str, str]] = ()) -> str:
+    r"""Write the page of the settings anew, if they name one, and say so."""
+    page = run.settings.page
+    if page is None:
+        return ""
+    write_page(run, page, said, lines)
+    return f"Wrote {page}: load it again in the browser."
+
+
+def write_page(
+    run: Run,
+    page: Path,
+    said: str,
+    lines: Sequence[Mapping[str, str]] = (),
+    over: Seen | None = None,
+) -> None:
+    r"""Write the page of the run.
+
+    Args:
+        run: The run.
+        page: The file.
+        said: The present knowledge, in sentences.
+        lines: New lines of the sheet.
+        over: The content that the caller saw; default: any is replaced.
+    """
+    with doing(f"writing {page}", at_once=False):
+        basis = details(run) or closing(run)
+        found = report_of(run, said.splitlines(), basis, lines)
+        content = found.html().encode("utf-8")
+        with writing(page):
+            write_whole(page, content, over)
 
 
 def follow(run: Run) -> None:

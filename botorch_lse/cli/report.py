@@ -3,7 +3,7 @@ r"""The report of a table's run, in the units and words of its files."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 import pandas as pd
@@ -26,17 +26,20 @@ from botorch_lse.plotting.report import (
     versions,
 )
 
-_APART = ("path", "is_stored")
-"""The settings that say where they stand, and nothing of the run."""
+_APART = ("path", "is_stored", "report")
+"""The settings that say where something stands, and nothing of the run."""
 
 
-def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
+def report_of(
+    run: Run, answer: Sequence[str], basis: str, lines: Sequence[Mapping[str, str]] = ()
+) -> Report:
     r"""Gather what the report of a table's run says.
 
     Args:
         run: The run.
         answer: The present knowledge, in sentences.
         basis: What the answer rests on, in lines.
+        lines: New lines of the sheet, which the run does not know yet.
     """
     state, frame = run.state, answer_frame(run)
     names = columns(run, level_set_frame(run.answer, state.observations))
@@ -61,14 +64,14 @@ def report_of(run: Run, answer: Sequence[str], basis: str) -> Report:
     return Report(
         title=question(run),
         answer=answer,
-        facts=facts(run),
+        facts=facts(run, bool(lines)),
         table=frame,
         side=names["side"],
         drawings=drawings,
         progress=progress,
         basis=basis.splitlines(),
-        following=sheet(run),
-        following_words=following(run),
+        following=sheet(run, lines),
+        following_words=following(run, bool(lines)),
         settings=settings(run),
         mark=run.mark,
     )
@@ -82,30 +85,38 @@ def question(run: Run) -> str:
     return f"{without_unit(column)}: {run.settings.side} {level}?"
 
 
-def facts(run: Run) -> dict[str, str]:
-    r"""The numbers of a run by name."""
+def facts(run: Run, is_new: bool) -> dict[str, str]:
+    r"""The numbers of a run by name.
+
+    Args:
+        run: The run.
+        is_new: Whether a sheet is new, and not counted yet.
+    """
     measured = run.measured.having(MEASURED)
     found = {"measurements": f"{len(measured):,}"}
     found["different candidates"] = f"{len({entry.row for entry in measured}):,}"
-    found["sheets"] = f"{run.measured.last_sheet:,}"
+    found["sheets"] = f"{run.measured.last_sheet + is_new:,}"
     if gone := len(run.measured.excluded):
         found["not measurable"] = f"{gone:,}"
     return found
 
 
-def sheet(run: Run) -> pd.DataFrame | None:
-    r"""The lines of the sheet that are open; ``None`` where there are none."""
-    lines = [entry.line.cells for entry in run.measured.open]
-    if run.is_done or not lines:
+def sheet(run: Run, lines: Sequence[Mapping[str, str]]) -> pd.DataFrame | None:
+    r"""The lines of the sheet that are open, and new ones; ``None`` without any."""
+    open_ = [entry.line.cells for entry in run.measured.open]
+    if run.is_done or not (open_ or lines):
         return None
-    return pd.DataFrame(lines).drop(columns=run.result_column, errors="ignore")
+    frame = pd.DataFrame([*open_, *lines])
+    header = [name for name in run.sheet_header if name in frame]
+    frame = frame[[*header, *(name for name in frame if name not in header)]]
+    return frame.drop(columns=run.result_column, errors="ignore")
 
 
-def following(run: Run) -> str:
-    r"""A sentence on what to do next."""
+def following(run: Run, is_new: bool) -> str:
+    r"""A sentence on what to do next; ``is_new``: a sheet has new lines."""
     if run.is_done:
         return "Nothing more need be measured."
-    if run.measured.open:
+    if run.measured.open or is_new:
         return f"These lines of {run.settings.out} are open."
     return f"{PROGRAM} next writes what to measure next."
 

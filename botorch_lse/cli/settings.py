@@ -26,7 +26,9 @@ from botorch_lse.cli.notation import Notation, repaired
 DEFAULT_FILE = "botorch-lse.toml"
 """The file in which the settings stand unless another one is named."""
 FILES = ("candidates", "results", "out")
-"""The settings that are files, relative to the folder of the settings."""
+"""The settings that are tables, relative to the folder of the settings."""
+PAGE = "report.html"
+"""The page of a run, unless another one is named."""
 PROGRAM = "botorch-lse"
 _TITLE = f"# The settings of {PROGRAM}"
 """The first line of the file."""
@@ -52,6 +54,7 @@ class Settings:
         epsilon: How far a candidate on the wrong side may be from the level.
         results: The table of what was measured.
         out: The sheet of what to measure.
+        report: A page that ``next`` and ``answer`` write anew at each call.
         batch: How many lines the sheet has.
         budget: The largest number of measurements.
         key: The column that names the candidates.
@@ -86,6 +89,9 @@ class Settings:
     )
     results: str = _setting("results.csv", "the table of what was measured")
     out: str = _setting("sheet.csv", "the sheet to fill in (may be the results)")
+    report: str | None = _setting(
+        None, "a page that each next and answer writes anew, such as report.html"
+    )
     batch: int = _setting(8, "lines of a sheet", int)
     budget: int | None = _setting(None, "the largest number of measurements", int)
     key: str | None = _setting(None, "the column that names the candidates")
@@ -177,6 +183,11 @@ class Settings:
                 "Expected a level above 0, which has a logarithm, with `log_result`, "
                 f"but got {written(self.level)}. Leave `log_result` out."
             )
+        if self.report is not None and not is_page(self.report):
+            raise ValueError(
+                f"Expected `report` to be a page, as in {PAGE}, but got "
+                f"{self.report!r}."
+            )
         for name in ("results", "out"):
             check_is_no_workbook(self.file(name), f"`{name}`")
         if self.file("out") == self.file("candidates"):
@@ -234,6 +245,11 @@ class Settings:
         """
         return self.path.parent / str(getattr(self, name))
 
+    @property
+    def page(self) -> Path | None:
+        r"""The page to write at each call; ``None`` where nobody wants that."""
+        return None if self.report is None else self.file("report")
+
     def write(self) -> None:
         r"""Write the file of the settings, which is not there yet."""
         lines = [
@@ -248,6 +264,11 @@ class Settings:
             text = f"{'' if is_set else '# '}{part.name} = {shown}"
             lines.append(f"{text}  # {part.metadata['words']}")
         replace_file(self.path, ("\n".join(lines) + "\n").encode(), Seen(None))
+
+
+def is_page(name: str) -> bool:
+    r"""Whether a file is a page by its name: no table is written over by mistake."""
+    return Path(name).suffix.casefold() in (".html", ".htm")
 
 
 def _stored() -> list[Any]:
@@ -266,6 +287,7 @@ def _toml(value: Any) -> str:
 
 def _example(name: str) -> str:
     examples = {
+        "report": f'"{PAGE}"',
         "key": '"sample"',
         "inputs": '["time", "heat"]',
         "ignore": '["comment"]',
@@ -358,13 +380,13 @@ def _with_point(text: str) -> str | None:
 
 def _from_here(name: str, value: Any, path: Path) -> Any:
     r"""The path of a file named in this folder, from the folder of the settings."""
-    if name not in FILES or Path(value).is_absolute():
+    if name not in (*FILES, "report") or Path(value).is_absolute():
         return value
     return Path(os.path.relpath(value, path.parent)).as_posix()
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
-    if name in FILES:
+    if name in (*FILES, "report") and None not in (one, other):
         return os.path.normpath(one) == os.path.normpath(other)
     return bool(one == other)
 

@@ -164,6 +164,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("next --above=-inf", "botorch-lse next", "expected a number, but got '-inf'"),
         ("next --first x", "botorch-lse next", "expected a whole number, but got 'x'"),
         ("next --audit 0.05,x", "botorch-lse next", "as in 0.05,0.05, but got"),
+        ("report --repor r.html", "botorch-lse report", "--repor is no option."),
+        ("next --reprt r.html", "botorch-lse next", "Did you mean --report?"),
         ("simulate --runs 0", "botorch-lse simulate", "of at least 1, but got '0'"),
         ("simulate --noise -1", "botorch-lse simulate", "of at least 0, but got '-1'"),
         ("simulate --between 3,1", "botorch-lse simulate", "as in 20,60, but got"),

@@ -238,10 +238,10 @@ def test_settings_are_written_read_and_edited(lab: Lab) -> None:
         (
             "batch = 4",
             "batch = '4'",
-            "botorch-lse.toml, line 11: expected batch to be a whole number, but got",
+            "botorch-lse.toml, line 12: expected batch to be a whole number, but got",
         ),
-        ("batch", "bach", "line 11: expected settings, but 'bach' is none; did you "),
-        ("# budget", "x = 1  #", "line 12: expected settings, but 'x' is none. Delete"),
+        ("batch", "bach", "line 12: expected settings, but 'bach' is none; did you "),
+        ("# budget", "x = 1  #", "line 13: expected settings, but 'x' is none. Delete"),
         ("above = 7", "above = seven", "expected lines such as above = 40"),
         (
             "above = 7",

@@ -820,6 +820,13 @@ case(
 case(
     "settings:Settings.__post_init__#8",
     {},
+    call_with("--report answer.csv"),
+    "`report` to be a page, as in report.html, but got 'answer.csv'",
+    Way(call=call_with("--report report.html")),
+)
+case(
+    "settings:Settings.__post_init__#9",
+    {},
     call_with("--out candidates.csv"),
     "Name another sheet",
     Way(call=call_with("--out next.csv")),

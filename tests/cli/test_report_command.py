@@ -2,12 +2,14 @@ r"""The page of a table's run."""
 
 from __future__ import annotations
 
+import sys
+
 import pandas as pd
 import pytest
 import torch
 
 from botorch_lse.__main__ import command
-from botorch_lse.cli import runs
+from botorch_lse.cli import commands, runs
 from tests.cli.lab import HILL, NEXT, Lab, hill
 from tests.plotting.test_reports import frame_of, inside
 
@@ -90,6 +92,87 @@ def test_rows_that_cannot_be_measured_and_decimal_commas_are_shown(lab: Lab) -> 
     assert frame.loc[frame["name"] == "n07", "side"].tolist() == ["n/a"]
     assert frame.loc[frame["name"] == "n03", "x"].tolist() == [3.5]
     assert dict(data["facts"])["not measurable"] == "1"
+
+
+def read_page(lab: Lab, name: str = "report.html") -> dict:
+    return inside((lab.folder / name).read_text(encoding="utf-8"))
+
+
+def test_a_page_of_the_settings_is_written_anew_by_next_and_answer(
+    lab: Lab, closed_figures: None
+) -> None:
+    said = lab.call(f"{PLAIN} --report now.html")
+    assert said.endswith("Wrote now.html: load it again in the browser.\n")
+    assert 'report = "now.html"' in (lab.folder / "botorch-lse.toml").read_text()
+    for sheet in (1, 2, 3):
+        data = read_page(lab, "now.html")
+        facts = dict(data["facts"])
+        assert facts["sheets"] == str(sheet)
+        assert facts["measurements"] == str(4 * (sheet - 1))
+        names = [line["name"] for line in lab.read("sheet.csv")]
+        (asked,) = [one["cells"] for one in data["following"] if one["name"] == "name"]
+        assert asked == names
+        assert data["followingWords"] == "These lines of sheet.csv are open."
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    before = read_page(lab, "now.html")
+    lab.call("report")  # what it says is what `next` had written
+    assert read_page(lab, "now.html") == before
+    lab.call("answer")
+    assert read_page(lab, "now.html") == before
+
+
+def test_without_the_setting_no_call_but_report_writes_a_page(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.call(PLAIN)
+    lab.call("answer")
+    assert not (lab.folder / "report.html").exists()
+    lab.call("report")
+    (lab.folder / "report.html").write_text("of somebody else")
+    lab.fill("sheet.csv", hill)
+    lab.call("next")
+    assert (lab.folder / "report.html").read_text() == "of somebody else"
+
+
+def test_a_page_stands_where_its_settings_stand(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lab.folder / "run").mkdir()
+    lab.call(f"{PLAIN} --settings run/botorch-lse.toml --report run/now.html")
+    before = (lab.folder / "run" / "now.html").stat().st_mtime_ns
+    monkeypatch.chdir(lab.folder / "run")
+    lab.call("next --report now.html")
+    assert (lab.folder / "run" / "now.html").stat().st_mtime_ns > before
+
+
+def test_a_page_that_fails_keeps_neither_sheet_nor_words(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.call(f"{PLAIN} --report now.html")
+    lab.fill("sheet.csv", hill)
+
+    def full(*_args: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(commands, "write_whole", full)
+    assert command(["next"]) == 2
+    said = lab.capture.readouterr()
+    assert "4 lines to measure" in said.out
+    assert "now.html" in said.err
+    assert len(lab.read("sheet.csv")) == len(lab.read("results.csv")) == 4
+
+
+def test_what_a_page_needs_is_said_before_anything_is_written(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lab.contents()
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "plotly", None)
+        assert command(f"{PLAIN} --report now.html".split()) != 0
+    assert "'botorch-lse[plot]'" in lab.capture.readouterr().err
+    assert lab.contents() == before
+    assert "nowhere" in lab.refused(f"{PLAIN} --report nowhere/now.html")
 
 
 @pytest.mark.parametrize("page", ["candidates.csv", "report", "answer.png"])
