@@ -39,8 +39,9 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.plotting.frames import WORDS
 from botorch_lse.plotting.pictures import side_words
-from botorch_lse.plotting.report import question_of, report_of, stated_level
+from botorch_lse.plotting.report import report_of, stated_level
 from botorch_lse.strategies import Goal, State
+from botorch_lse.strategies.wording import question_of
 
 Picture = tuple[pd.DataFrame, Figure]
 """The data frame of a card and the plotly figure drawn from it."""

@@ -46,6 +46,7 @@ from botorch_lse.plotting.pictures import (
     slices_figure,
 )
 from botorch_lse.strategies import Goal, State
+from botorch_lse.strategies.wording import default_names, question_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -270,34 +271,13 @@ def metric_names(strategy: Any, metrics: Sequence[str] | None) -> tuple[str, ...
     """
     m = strategy.n_predicted
     if metrics is None:
-        own = tuple(map(str, strategy.outputs))
-        return own or (("y",) if m == 1 else tuple(f"y{i}" for i in range(m)))
+        return default_names(strategy)
     names = () if isinstance(metrics, str) else tuple(metrics)
     if len(names) != m or not all(isinstance(name, str) for name in names):
         wanted = f"to be a list of names, one for each of the outputs ({m})"
         remedy = f"Write `metrics={[f'name{i}' for i in range(m)]}`."
         raise ValueError(complaint("metrics", wanted, f"got {metrics!r}", remedy))
     return names
-
-
-def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> str:
-    r"""The question of a strategy in words; empty where there are none.
-
-    Args:
-        strategy: The strategy.
-        names: The metrics.
-        outputs: The names of the answer's outputs, where a row measures one of them.
-    """
-    goal, directions = getattr(strategy, "goal", None), strategy.directions
-    if isinstance(goal, Goal):
-        return goal.question(names if len(names) >= len(outputs) else outputs)
-    if directions is not None:
-        wanted = zip(directions, names, strict=True)
-        return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
-    for level, words in (("threshold", ""), ("omega", " of its maximum")):
-        if getattr(strategy, level, None) is not None:
-            return f"{names[0]} above {written(getattr(strategy, level))}{words}"
-    return ""
 
 
 def _named(answer: Classification, names: Sequence[str]) -> Classification:

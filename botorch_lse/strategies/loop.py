@@ -881,6 +881,11 @@ class Strategy(ABC):
         watched = content_watches(self.algorithm, content_tol, bool(found))
         return (*found, *watched)
 
+    def _repr_html_(self) -> str:
+        from botorch_lse.strategies.wording import strategy_html  # for notebooks alone
+
+        return strategy_html(self)
+
     def _complete(self, observations: Observations) -> Observations:
         r"""The observations, checked, with the noise variances known beforehand."""
         return self.algorithm.complete(observations)
