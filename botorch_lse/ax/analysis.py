@@ -360,7 +360,7 @@ class ReportAnalysis(LevelSetCard):
 
 
 class LevelSetAnalysis(LevelSetCard):
-    r"""A map of a pool with two inputs, or the sorted intervals of all rows.
+    r"""A map of a pool with two inputs, or the sides along each of more inputs.
 
     The cards of this module are used alike.
 

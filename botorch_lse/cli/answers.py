@@ -14,6 +14,7 @@ from botorch_lse.cli.cells import without_unit, write_table, writing
 from botorch_lse.cli.runs import Run
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting import level_set_frame, plot_level_set
+from botorch_lse.plotting.axes import axes_of
 
 UNMEASURABLE = "n/a"
 """The word for the side of candidates that cannot be measured."""
@@ -103,8 +104,11 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     found, answer, pool = run.settings, run.answer, run.pool
     observations = run.scale.shown(run.state.observations)
     shown = run.candidates.drawn(run.rows)
-    answer = replace(answer, pool=Pool(pool.X, names=pool.names, table=shown))
-    axes = plot_level_set(answer, observations, found.level)
+    drawn = Pool(pool.X, names=pool.names, table=shown)
+    answer = replace(answer, pool=drawn)
+    # One picture for one file: of more inputs each candidate, not each input.
+    kind = "intervals" if len(axes_of(drawn)) > 2 else None
+    axes = plot_level_set(answer, observations, found.level, kind=kind)
     column = run.result_column
     unit = column.removeprefix(without_unit(column)).strip(" ()[]")
     level = f"{written(found.level)} {unit}".strip()

@@ -149,12 +149,14 @@ class Candidates:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
 
         The table of ``pool`` holds cells as they are written, which an axis would show
-        as words, one beside the other.
+        as words, one beside the other. Rows are labelled by the key, if there is one.
 
         Args:
             rows: Which candidates, sorted.
         """
         shown = self.frame.iloc[rows].reset_index(drop=True)
+        if self.key is not None:
+            shown.index = pd.Index([self.lines[row].cells[self.key] for row in rows])
         said = {
             name: [self.lines[row].cells[name] for row in rows]
             for name in self.inputs

@@ -16,6 +16,7 @@ from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import PROGRAM
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting import level_set_frame
+from botorch_lse.plotting.axes import axes_of
 from botorch_lse.plotting.pictures import side_words
 from botorch_lse.plotting.report import (
     Drawing,
@@ -56,7 +57,7 @@ def report_of(
     if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
         level = run.settings.level
         drawings = drawings_of(drawn, observations, (metric,), words, level)
-        if run.pool.d > 1:  # intervals are not along the input
+        if len(axes_of(pool)) > 1:  # intervals are not along the input
             label = {"title": {"text": "candidates, sorted by what is expected"}}
             drawings[-1].figure.update_layout(xaxis=label)
         drawings += drawings_of_inputs(state, (metric,))

@@ -95,6 +95,36 @@ def _of_table(
     return Axis(name, columns, codes, words=tuple(pairs["word"]))
 
 
+def names_of(pool: Pool | None) -> np.ndarray | None:
+    r"""The names of a pool's rows by its table (``N`` texts); ``None``: it has none.
+
+    Args:
+        pool: The candidates.
+    """
+    if pool is None or pool.table is None:
+        return None
+    return names_in(pool.table, [axis.name for axis in axes_of(pool)])
+
+
+def names_in(table: pd.DataFrame, others: Sequence[str]) -> np.ndarray | None:
+    r"""The names that a table gives its rows; ``None`` where it gives none.
+
+    Its labels, unless they only count; else the first column of words that differs in
+    each row.
+
+    Args:
+        table: The table.
+        others: Columns that are no names, such as inputs.
+    """
+    if not isinstance(table.index, pd.RangeIndex):
+        return np.array([*map(str, table.index)], dtype=object)
+    for name, column in table.items():
+        are_words = not pd.api.types.is_numeric_dtype(column)
+        if are_words and name not in others and column.is_unique:
+            return np.array([*map(str, column)], dtype=object)
+    return None
+
+
 def shown_axes(
     axes: Sequence[Axis], inputs: Sequence[str] | None, most: int
 ) -> list[Axis]:

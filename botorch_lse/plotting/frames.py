@@ -20,7 +20,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool, beside
 from botorch_lse.datasets import f1_score
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.plotting.axes import Axis, axes_of, shown_axes
+from botorch_lse.plotting.axes import Axis, axes_of, names_of, shown_axes
 from botorch_lse.strategies import ParetoEstimate, State
 from botorch_lse.strategies.algorithm import model_of
 from botorch_lse.surrogate.draws import joint_draws
@@ -80,14 +80,22 @@ def bare_frame(
 ) -> pd.DataFrame:
     r"""A frame of ``N`` rows: side, probability, mean, bounds, number of measurements.
 
-    Where there are classes, also their numbers, -1 for undecided ones.
+    Where there are classes, also their numbers, -1 for undecided ones; where the pool's
+    table names its rows, their names.
     """
     # As members of what is asked for, which pictures have words for.
     members = replace(classification, pool=None, meaning="above")
     frame = level_set_frame(members, observations)[[*_BARE]]
+    frame = with_names(frame, classification.pool)
     if classification.classes is None:
         return frame
     return frame.assign(class_number=_array(classification.classes))
+
+
+def with_names(frame: pd.DataFrame, pool: Pool | None) -> pd.DataFrame:
+    r"""A frame of the pool's rows with their names, if the pool's table has some."""
+    names = names_of(pool)
+    return frame if names is None else frame.assign(name=names)
 
 
 def slices_frame(
@@ -118,7 +126,8 @@ def slices_frame(
         ``x_word``, ``y_word`` (of numbers ``None``), ``x_log``, ``y_log`` (whether the
         axis has a log scale), ``side``, ``probability_above``, ``mean``, ``lower``,
         ``upper``, ``n_observations`` and ``distance`` (to the anchor, in the inputs not
-        shown, as a share of their ranges); of several classes also ``class_number``.
+        shown, as a share of their ranges); of several classes also ``class_number``,
+        and ``name`` where the pool's table names its rows.
 
     Raises:
         ValueError: If the classification has no pool, ``anchor`` is no row or
@@ -160,8 +169,9 @@ def batches_frame(
         A row for each panel and row of the pool: ``panel``, ``held`` (nothing),
         ``x_name``, ``y_name``, ``row``, ``x``, ``y``, ``x_word``, ``y_word``,
         ``x_log``, ``y_log`` (see ``slices_frame``), ``round`` (of its last measurement;
-        NaN: never), ``n_observations`` and ``n_upcoming``. With one input ``y`` is the
-        round, the next one for rows never measured that are to come.
+        NaN: never), ``n_observations`` and ``n_upcoming``; ``name`` where the pool's
+        table names its rows. With one input ``y`` is the round, the next one for rows
+        never measured that are to come.
 
     Raises:
         ValueError: If ``inputs`` are not in the pool.
@@ -177,7 +187,8 @@ def batches_frame(
     following = max(rounds, default=-1.0) + 1
     is_new = last.isna() & (upcoming_counts > 0)
     round_or_next = last.mask(is_new, following).rename("round")
-    return _panels(pool, inputs, pd.DataFrame(table), round_or_next)
+    named = with_names(pd.DataFrame(table), pool)
+    return _panels(pool, inputs, named, round_or_next)
 
 
 def pareto_frame(
@@ -361,7 +372,7 @@ def importance_frame(state: State, output: int = 0) -> pd.DataFrame:
     lines = []
     for axis in axes_of(pool):
         if axis.varies:
-            shares = _main_effect(values, _classes(axis.values[rows])).cpu()
+            shares = _main_effect(values, classes_of(axis.values[rows])).cpu()
             lines.append((axis.name, *np.quantile(shares, (0.5, 0.025, 0.975))))
     return pd.DataFrame(lines, columns=["input", "share", "lower", "upper"])
 
@@ -381,7 +392,7 @@ def posterior_of(state: State, output: int) -> PoolPosterior:
     return model.shown(state.belief).fits.posteriors[output]
 
 
-def _classes(values: np.ndarray) -> torch.Tensor:
+def classes_of(values: np.ndarray) -> torch.Tensor:
     r"""A class for each value: the value itself where there are few, else a tenth."""
     levels, which = np.unique(values, return_inverse=True)
     if len(levels) > 10:

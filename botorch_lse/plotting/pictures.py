@@ -28,7 +28,7 @@ from botorch_lse.data.names import in_order
 from botorch_lse.data.observations import Observations
 from botorch_lse.plotting import marks as m
 from botorch_lse.plotting import with_matplotlib, with_plotly
-from botorch_lse.plotting.axes import axes_of
+from botorch_lse.plotting.axes import Axis, axes_of, names_in
 from botorch_lse.plotting.frames import (
     EARLIER,
     LATER,
@@ -37,6 +37,7 @@ from botorch_lse.plotting.frames import (
     bare_frame,
     calibration_frame,
     check_answer,
+    classes_of,
     slices_frame,
 )
 
@@ -78,6 +79,7 @@ _GRID_FILL = 0.1
 """The least share of a grid that rows must fill so that a map shows cells.
 Else it shows points, as cells would be too small."""
 _INTERVAL = (
+    "name",
     "place",
     "row",
     "mean",
@@ -86,8 +88,15 @@ _INTERVAL = (
     "probability_above",
     "n_observations",
 )
-_PLACEMENT = ("place", "row", "round", "n_observations", "n_upcoming")
+_PLACEMENT = ("name", "place", "row", "round", "n_observations", "n_upcoming")
 """The columns that plotly shows when the pointer is on a row."""
+_MOST_PANELS = 6
+"""The number of inputs that have a panel of their own, those that tell most."""
+_MOST_NAMED = 40
+"""The number of rows that have their names at the axis."""
+_MOST_PLACED = 20_000
+"""The number of rows of which the pointer shows the inputs: each takes microseconds."""
+_KINDS = ("map", "inputs", "intervals")
 
 
 def plot_level_set(
@@ -105,11 +114,12 @@ def plot_level_set(
     r"""Draw a classification with matplotlib.
 
     For a pool with two inputs a map (cells where the rows lie on a grid or part of one,
-    else points) with the measured rows; otherwise every row's interval, along the input
-    if there is one only, else rows sorted by mean, with the means of the measured
-    values and, where their noise is known, their own 95 % intervals. Inputs are shown
-    as in the pool's table: in its units, also where the model sees their logarithms,
-    and words by name.
+    else points) with the measured rows. For one input every row's interval along it,
+    with the means of the measured values and, where their noise is known, their own
+    95 % intervals. For more inputs the share of each side along each input, first the
+    inputs along which it changes most; numbers with many values in ten classes. Without
+    a pool the intervals of rows sorted by mean. Inputs are shown as in the pool's
+    table: in its units, also where the model sees their logarithms, and words by name.
 
     Args:
         classification: The answer for ``N`` rows.
@@ -119,25 +129,28 @@ def plot_level_set(
             one need be given: contours of each output on the map, lines across the
             intervals of one output; of several outputs the intervals are margins, with
             a line at the edge of the region.
-        ax: Where to draw; default a new figure.
-        truth: ``N`` true values; on a grid their contour at ``threshold``, else points
-            on the intervals.
-        kind: ``"map"``, ``"intervals"`` (sorted by mean), or ``None``: what suits the
-            number of inputs.
+        ax: Where to draw, of several panels the first; default a new figure.
+        truth: ``N`` true values; on a grid their contour at ``threshold``, along inputs
+            the share above it, else points on the intervals.
+        kind: ``"map"``, ``"inputs"``, ``"intervals"`` (sorted by mean; of up to 40 rows
+            with their names), or ``None``: what suits the number of inputs.
         metric: What was measured, with its unit: a label.
         title: Written above; how much is above follows where rows have weights.
         words: What sides are called; default in and out for a region of several levels.
 
     Returns:
-        The axes drawn on.
+        The axes drawn on; of several the first.
 
     Raises:
-        ValueError: If ``truth`` comes without ``threshold`` for a map, or ``kind`` is
-            unknown or a map of other than two inputs.
+        ValueError: If ``truth`` comes without ``threshold`` for a map or along inputs,
+            or ``kind`` is unknown, a map of other than two inputs, or ``"inputs"``
+            without a pool whose inputs vary.
         BotorchTensorDimensionError: If ``truth`` has another length.
     """
     answer = classification, observations, threshold, truth, kind
     picture = level_set(*answer, metric=metric, title=title, words=words)
+    if ax is not None:
+        picture = replace(picture, panels=picture.panels[:1])
     return with_matplotlib.draw_on(picture, ax)
 
 
@@ -171,12 +184,12 @@ def level_set(
 ) -> m.Picture:
     r"""Describe the picture of ``plot_level_set``.
 
-    A map for two inputs, otherwise every row's interval, along the input for one.
+    A map for two inputs, intervals along one, the sides along each of more.
     """
     check_answer(classification, observations)
     pool, N = classification.pool, len(classification)
-    if kind not in (None, "map", "intervals"):
-        wanted = "to be 'map', 'intervals' or None"
+    if kind not in (None, *_KINDS):
+        wanted = "to be 'map', 'inputs', 'intervals' or None"
         raise ValueError(complaint("kind", wanted, f"got {kind!r}"))
     if threshold is not None:
         threshold = finite_number(threshold, "threshold")
@@ -185,18 +198,22 @@ def level_set(
             truth = in_order(truth, pool.labels, "truth")
         truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
     words = side_words(classification) if words is None else words
-    names = [] if pool is None else [axis.name for axis in axes_of(pool)]
-    if pool is not None and len(names) == 2 and N > 1 and kind != "intervals":
+    axes = [] if pool is None else axes_of(pool)
+    names = [axis.name for axis in axes]
+    suiting = "map" if len(axes) == 2 else "inputs" if len(axes) > 2 else "intervals"
+    shown = kind or (suiting if N > 1 else "intervals")
+    if shown != "intervals" and truth is not None and threshold is None:
+        raise ValueError(
+            "Expected `threshold` with `truth`, to know where the true contour runs, "
+            "but got None."
+        )
+    if pool is not None and len(names) == 2 and N > 1 and shown == "map":
         frame = slices_frame(classification, observations, 0, names)  # all rows
         if truth is None:
             columns, contours = _level_columns(classification)
             maps = _maps(frame.assign(**columns), "side", contours, words, (8.0, 6.0))
             return _titled(maps, classification, title)
-        if threshold is None:
-            raise ValueError(
-                "Expected `threshold` with `truth`, to know where the true contour "
-                "runs, but got None."
-            )
+        assert threshold is not None  # see above
         contours = {f"true level {written(threshold)}": ("truth", threshold)}
         picture = _maps(frame.assign(truth=truth), "side", contours, words, (8.0, 6.0))
         return _titled(picture, classification, title)
@@ -205,10 +222,23 @@ def level_set(
             "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
             "more, or `kind='intervals'`."
         )
+    varying = [axis for axis in axes if axis.varies]
+    if kind == "inputs" and not varying:
+        raise ValueError(
+            "Expected a pool with inputs that vary for `kind='inputs'`. Draw "
+            "`kind='intervals'`."
+        )
+    if pool is not None and varying and shown == "inputs":
+        frame = bare_frame(classification, observations)
+        above = None if truth is None else truth > threshold
+        picture = _along_inputs(varying, frame, pool.mass.cpu().numpy(), above, words)
+        return _titled(picture, classification, title)
     lines = _lines(classification)
     if threshold is not None:
         lines = {f"level {written(threshold)}": threshold}
     frame = bare_frame(classification, observations)
+    if axes and N <= _MOST_PLACED:
+        frame["place"] = _places(axes)
     values = None
     if len(classification.outputs) > 1:
         metric = "distance from another answer"  # no value is one
@@ -477,6 +507,8 @@ def pareto_set(
             "single output with `plot_level_set`."
         )
     rows = pd.DataFrame({"row": range(len(frame))})
+    if (called := names_in(frame, ["side", "side_lse"])) is not None:
+        rows["name"] = called
     for name in ("side", "n_observations"):  # of which the pool's table may have one
         ours = f"{name}_lse" if f"{name}_lse" in frame.columns else name
         rows[name] = frame[ours].to_numpy()
@@ -499,7 +531,7 @@ def pareto_set(
         _legend(panels[0].marks)[::-1],
         columns,
         legend_columns=2,
-        hover=("row", "n_observations"),
+        hover=("name", "row", "n_observations"),
     )
     return _headed(picture, title)
 
@@ -606,6 +638,98 @@ def _span(values: pd.Series, default: float) -> tuple[float, float]:
     return (values.min(), values.max()) if len(values) else (-default, default)
 
 
+def _places(axes: list[Axis]) -> list[str]:
+    r"""The inputs of each row in words, the first four of them."""
+    texts = [
+        [f"{axis.name} {axis.text(row)}" for row in range(len(axis.values))]
+        for axis in axes[:4]
+    ]
+    return [", ".join(words) for words in zip(*texts, strict=True)]
+
+
+def _along_inputs(
+    axes: list[Axis],
+    frame: pd.DataFrame,
+    mass: np.ndarray,
+    truth: np.ndarray | None,
+    words: Mapping[str, str],
+) -> m.Picture:
+    r"""The share of each side along each input, a panel for each.
+
+    Args:
+        axes: The inputs that vary.
+        frame: Of ``bare_frame``.
+        mass: ``N`` numbers: how much each row counts.
+        truth: ``N`` bools, the rows that are truly above, if they are known.
+        words: The words for the sides.
+    """
+    keys, colours = _sides(frame)
+    labels, _ = _labels(frame, words)
+    member = {side: (keys == side).to_numpy(float) for side in labels}
+    if truth is not None:
+        member["truth"], labels = truth.astype(float), labels | {"truth": "truly above"}
+    found = list[tuple[float, m.Panel]]()
+    for axis in axes:
+        table, lines, spread = _along(axis, member, mass), list[m.Mark](), 0.0
+        for (side, label), symbol in zip(
+            labels.items(), itertools.cycle(("circle", "square", "triangle", "diamond"))
+        ):
+            colour = TRUTH if side == "truth" else LINES.get(side, colours[side])
+            dash = "dot" if side == "truth" else "solid"
+            look = m.Look(colour, symbol, 5.0, dash=dash, width=1.6)
+            rows = table[["x", "place", "rows"]].assign(y=table[side])
+            lines.append(m.Series(rows.assign(share=table[side]), look, label))
+            spread = max(spread, table[side].max() - table[side].min())
+        shown = tuple(lines), axis.name, "share of rows", None, (-0.03, 1.03)
+        found.append((spread, m.Panel(*shown, x_ticks=_ticks_of(axis))))
+    found.sort(key=lambda one: -one[0])
+    panels = tuple(panel for _, panel in found[:_MOST_PANELS])
+    columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
+    whole = (4.2 * columns, 3.6 * -(-len(panels) // columns))
+    legend = _legend(panels[0].marks)
+    return m.Picture(panels, whole, legend, columns, hover=("place", "share", "rows"))
+
+
+def _along(
+    axis: Axis, member: Mapping[str, np.ndarray], mass: np.ndarray
+) -> pd.DataFrame:
+    r"""The share of each side in each class of an input's values, in their order.
+
+    Args:
+        axis: The input.
+        member: By side ``N`` numbers, 1 for the rows on it.
+        mass: How much each row counts.
+    """
+    classes = classes_of(axis.values).numpy()
+    x = np.log10(axis.values) if axis.is_log else axis.values
+    total = np.bincount(classes, mass)
+    # A class in which no row counts has no share.
+    total = np.where(total > 0, total, np.nan)
+    n, texts = np.bincount(classes), list[str]()
+    columns = {"x": np.bincount(classes, x) / n, "rows": n.astype(float)}
+    for side, is_there in member.items():
+        columns[side] = np.bincount(classes, mass * is_there) / total
+    for k in range(len(n)):
+        own = np.flatnonzero(classes == k)
+        low, high = own[axis.values[own].argmin()], own[axis.values[own].argmax()]
+        ends = dict.fromkeys((axis.text(int(low)), axis.text(int(high))))
+        texts.append(f"{axis.name} {' to '.join(ends)}")
+    return pd.DataFrame(columns).assign(place=texts).sort_values("x")
+
+
+def _ticks_of(axis: Axis) -> m.Ticks | None:
+    r"""The labels of an input's axis: its words, or numbers for their logarithms."""
+    words = np.array(axis.words or [None], dtype=object)
+    word = words[axis.values.astype(int) if axis.words else np.zeros(1, dtype=int)]
+    part = {
+        "x": axis.values,
+        "x_word": np.broadcast_to(word, len(axis.values)),
+        "x_log": axis.is_log,
+        "x_name": axis.name,
+    }
+    return _ticks(pd.DataFrame(part), "x")
+
+
 def _intervals(
     frame: pd.DataFrame,
     lines: Mapping[str, float],
@@ -634,6 +758,9 @@ def _intervals(
     x_label, x_ticks = "rows, sorted by mean", None
     x = np.argsort(np.argsort(mean.to_numpy(), kind="stable")).astype(float)
     margin = max(0.5, 0.01 * N)
+    if "name" in frame and N <= _MOST_NAMED:
+        order = np.argsort(x)
+        x_ticks = m.Ticks(tuple(x[order]), tuple(frame["name"].iloc[order]))
     if along is not None:
         x_label, x_ticks = along["x_name"].iloc[0], _ticks(along, "x")
         x = _coordinates(along, "x").to_numpy(float)

@@ -26,6 +26,7 @@ from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
+from botorch_lse.plotting.axes import axes_of
 from botorch_lse.plotting.frames import (
     WORDS,
     importance_frame,
@@ -242,6 +243,8 @@ def report_of(
         level = stated_level(strategy)
         drawings += drawings_of(answer, observations, names, words, level)
         drawings += drawings_of_inputs(state, names)
+    if not isinstance(table.index, pd.RangeIndex):  # labels name the rows
+        table = table.reset_index(names=_untaken(str(table.index.name or "row"), table))
     side = "side_lse" if "side_lse" in table else "side"  # a column of yours is "side"
     content, following = _content(state), following_of(state)
     return Report(
@@ -460,7 +463,9 @@ def drawings_of(
     words: Mapping[str, str],
     level: float | None,
 ) -> list[Drawing]:
-    r"""The pictures of an answer: a map, slices where it has more inputs, intervals.
+    r"""The pictures of an answer: a map, or more inputs by themselves and in slices.
+
+    Intervals come last, with the names of the rows.
 
     Args:
         answer: The answer, with its pool.
@@ -474,17 +479,21 @@ def drawings_of(
     metric = names[0] if len(names) == 1 else "distance from another answer"
     given: dict[str, Any] = {"threshold": level, "metric": metric, "words": words}
     found, pool = [], answer.pool
-    if pool is not None and pool.d == 2:
+    n_inputs = 0 if pool is None else len(axes_of(pool))
+    if n_inputs == 2:
         figure = level_set_figure(answer, observations, kind="map", **given)
         said = "Rows by side; measured ones are ringed."
         found.append(Drawing("Map", figure, f"{said}{note}"))
-    elif pool is not None and pool.d > 2:
+    elif n_inputs > 2:
+        figure = level_set_figure(answer, observations, kind="inputs", **given)
+        said = "The share of rows on each side, along each input by itself."
+        found.append(Drawing("Along the inputs", figure, f"{said}{note}"))
         frame = slices_frame(answer, observations, metric=metric)
         for title, shade in (("Slices", "side"), ("Chances", "probability_above")):
             figure = slices_figure(frame, shade, words=words)
             said = "Through the most doubtful row; the other inputs are held there."
             found.append(Drawing(title, figure, f"{said}{note}"))
-    kind = None if pool is not None and pool.d == 1 else "intervals"
+    kind = None if n_inputs == 1 else "intervals"
     figure = level_set_figure(answer, observations, kind=kind, **given)
     said = "What is expected at each row, with its interval, and measured values."
     return [*found, Drawing("Intervals", figure, f"{said}{note}")]
@@ -584,6 +593,11 @@ def _drawn(drawing: Drawing) -> dict[str, Any]:
     figure = json.loads(drawing.figure.to_json())
     figure["layout"].pop("title", None)  # it stands above, as a heading
     return {"title": drawing.title, "words": drawing.words, **figure}
+
+
+def _untaken(name: str, table: pd.DataFrame) -> str:
+    r"""A name for one more column, which ends otherwise where the table has it."""
+    return f"{name}_lse" if name in table else name
 
 
 def _columns(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -19,6 +19,16 @@ _MANY = 1000
 Cells always are one: thousands of lines would make such files large and slow."""
 
 
+_LINE = 80
+"""The letters that stand below a panel beside each other; more are turned upright."""
+
+
+def _letters(panel: m.Panel) -> int:
+    r"""The number of letters at the horizontal axis."""
+    labels = () if panel.x_ticks is None else panel.x_ticks.labels
+    return sum(len(label) + 2 for label in labels)
+
+
 def draw(picture: m.Picture) -> Figure:
     r"""Draw a picture on a new matplotlib figure."""
     import matplotlib.pyplot as plt
@@ -61,6 +71,8 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
             place.set_ylim(*panel.y_range)
         if panel.x_ticks is not None:
             place.set_xticks(panel.x_ticks.at, panel.x_ticks.labels)
+            if _letters(panel) > _LINE:
+                place.tick_params(axis="x", labelrotation=90, labelsize="small")
         if panel.y_ticks is not None:
             place.set_yticks(panel.y_ticks.at, panel.y_ticks.labels)
         if panel.title:
@@ -88,7 +100,11 @@ def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
         axes[0].figure.legend(handles=lines, **style)
     elif keys:
         style |= {"loc": "upper center", "ncols": picture.legend_columns}
-        axes[0].legend(handles=lines, bbox_to_anchor=(0.5, -0.12), **style)
+        (panel,) = picture.panels
+        below = 0.12
+        if panel.x_ticks is not None and _letters(panel) > _LINE:
+            below += 0.017 * max(map(len, panel.x_ticks.labels))  # upright labels
+        axes[0].legend(handles=lines, bbox_to_anchor=(0.5, -below), **style)
 
 
 def _draw_mark(ax: Axes, mark: m.Mark, style: dict[str, Any]) -> None:

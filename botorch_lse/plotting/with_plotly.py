@@ -2,6 +2,7 @@ r"""Drawing by plotly, which is imported only when a picture is drawn."""
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -160,10 +161,12 @@ def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
     r"""The text at the pointer: the coordinates, then each column with its name."""
     if not columns:
         return {}
-    words = [] if "place" in names else ["%{x:.9~g}, %{y:.9~g}"]
+    words = ["%{x:.9~g}, %{y:.9~g}"] * ("place" not in names)
     for k, (name, values) in enumerate(zip(names, columns, strict=True)):
-        if name == "place":  # words that say where it is
-            words.insert(0, f"%{{customdata[{k}]}}")
+        if name in ("name", "place"):  # words that say which it is and where
+            columns[k] = values.map(_untagged)
+            said = f"%{{customdata[{k}]}}"
+            words.insert(len(words) * (name == "place"), said)
             continue
         is_whole = np.array_equal(values, np.round(values), equal_nan=True)
         finite = np.asarray(values, dtype=float)[np.isfinite(values)]
@@ -172,6 +175,11 @@ def _hover(names: Sequence[str], columns: list[Any]) -> dict[str, Any]:
         words.append(f"{name.replace('_', ' ')} %{{customdata[{k}]{digits}}}")
     text = "<br>".join(words) + "<extra></extra>"
     return {"customdata": np.stack(columns, axis=-1), "hovertemplate": text}
+
+
+def _untagged(words: Any) -> Any:
+    r"""Words in which plotly finds no tags; what is missing stays so."""
+    return html.escape(words, quote=False) if isinstance(words, str) else words
 
 
 def _colour_axis(scale: m.Scale, picture: m.Picture) -> dict[str, str]:

@@ -104,8 +104,8 @@ def test_the_picture_says_what_is_asked(
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
     drawn = list[Axes]()
 
-    def keep(*arguments: object) -> Axes:
-        drawn.append(plot(*arguments))
+    def keep(*arguments: object, **options: object) -> Axes:
+        drawn.append(plot(*arguments, **options))
         return drawn[0]
 
     plot = answers.plot_level_set
@@ -152,8 +152,8 @@ def test_numbers_stand_where_they_are_and_words_by_name(
 ) -> None:
     drawn = list[Axes]()
 
-    def keep(*arguments: object) -> Axes:
-        drawn.append(plot(*arguments))
+    def keep(*arguments: object, **options: object) -> Axes:
+        drawn.append(plot(*arguments, **options))
         return drawn[-1]
 
     plot = answers.plot_level_set

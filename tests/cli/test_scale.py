@@ -86,8 +86,8 @@ def test_pictures_of_logarithms_have_a_log_scale_and_units(
     run, drawn = Run.read(settings(Path("botorch-lse.toml"), {})), list[Axes]()
     plot = answers.plot_level_set
 
-    def keep(*arguments: object) -> Axes:
-        drawn.append(plot(*arguments))
+    def keep(*arguments: object, **options: object) -> Axes:
+        drawn.append(plot(*arguments, **options))
         return drawn[0]
 
     monkeypatch.setattr(answers, "plot_level_set", keep)

@@ -171,12 +171,13 @@ def test_other_pools_are_sorted_intervals(pool):
                      "probability_above")
     }  # fmt: skip
     mixed = Classification(**parts, pool=pool)
-    ax = plot_level_set(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
+    given = {"threshold": 0.0, "truth": parts["mean"], "kind": "intervals"}
+    ax = plot_level_set(mixed, seen(0, 4), **given)
     assert labels(ax)[3:] == ["mean", "truth", "level 0", "measured (2)"]
     means = next(dots for dots in ax.collections if dots.get_label() == "mean")
     x, y = means.get_offsets().T
     assert np.allclose(y[np.argsort(x)], classification.mean)
-    figure = level_set_figure(mixed, seen(0, 4), threshold=0.0, truth=parts["mean"])
+    figure = level_set_figure(mixed, seen(0, 4), **given)
     assert legend(figure) == labels(ax)
 
 
