@@ -32,9 +32,11 @@ for (const name of ["error", "warn"]) {
 </script>"""
 """Notes what goes wrong from the first line of a page on."""
 ACT = """<script>
-addEventListener("load", () => setTimeout(() => {
+addEventListener("load", () => setTimeout(async () => {
   let found;
-  try { found = (() => { %s })(); } catch (error) { faults.push(String(error)); }
+  try {
+    found = await (async () => { %s })();
+  } catch (error) { faults.push(String(error)); }
   const resources = performance.getEntriesByType("resource").map(one => one.name);
   const seen = document.createElement("pre");
   seen.id = "seen";
@@ -61,6 +63,22 @@ def is_there() -> bool:
     return b"<p>here</p>" in done.stdout
 
 
+def _needed() -> None:
+    if not is_there():
+        pytest.skip("there is no Chromium that starts: apt-get install chromium")
+
+
+def printed(page: Path, *flags: str) -> list[str]:
+    r"""The texts of the sheets of paper that a page is printed on."""
+    _needed()
+    pypdf = pytest.importorskip("pypdf")
+    paper, profile = page.with_suffix(".pdf"), page.with_name("profile")
+    call = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", *flags]
+    call += ["--virtual-time-budget=20000", f"--print-to-pdf={paper}", page.as_uri()]
+    subprocess.run(call, capture_output=True, timeout=300, check=True)
+    return [sheet.extract_text() for sheet in pypdf.PdfReader(paper).pages]
+
+
 def seen(page: Path, act: str, *flags: str) -> Any:
     r"""What a script returns that runs on a page once all is drawn.
 
@@ -68,11 +86,10 @@ def seen(page: Path, act: str, *flags: str) -> Any:
 
     Args:
         page: The page.
-        act: The body of a function in JavaScript.
+        act: The body of a function in JavaScript, which may wait.
         flags: Of Chromium, such as ``--window-size=390,800``.
     """
-    if not is_there():
-        pytest.skip("there is no Chromium that starts: apt-get install chromium")
+    _needed()
     text = page.read_text(encoding="utf-8")
     acting = page.with_name(f"acting_{page.name}")
     text = text.replace("<head>", f"<head>{LISTEN}", 1)

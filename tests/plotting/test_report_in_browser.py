@@ -8,7 +8,7 @@ import torch
 
 from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
 from botorch_lse.plotting.report import Report
-from tests.plotting.browser import seen
+from tests.plotting.browser import printed, seen
 
 ROWS = """const rows = [...document.querySelectorAll(".list tbody tr")]
   .filter(row => row.children.length)
@@ -122,6 +122,66 @@ def test_it_is_dark_where_the_reader_has_it_so_and_can_be_switched(page) -> None
     assert (before, after, paper) == (False, True, "rgb(246, 247, 248)")
     before, after, paper = seen(page, act, "--blink-settings=preferredColorScheme=0")
     assert (before, after, paper) == (True, False, "rgb(20, 24, 28)")
+
+
+HOVER = """const hover = async (title, place) => {
+  const figure = [...document.querySelectorAll("figure")]
+    .find(one => one.querySelector("h3").textContent === title);
+  const plot = figure.querySelector(".js-plotly-plot");
+  plot.scrollIntoView();
+  const area = plot.querySelector(".nsewdrag"), box = area.getBoundingClientRect();
+  if (place === null) {  // the first point that has something to say
+    const [point] = plot.calcdata.find(points => points[0].trace.hovertemplate);
+    const {xaxis, yaxis} = plot._fullLayout;
+    place = [xaxis.c2p(point.x) / box.width, yaxis.c2p(point.y) / box.height];
+  }
+  const at = {clientX: box.left + place[0] * box.width, bubbles: true,
+    clientY: box.top + place[1] * box.height};
+  for (const kind of ["mouseover", "mousemove"]) {
+    area.dispatchEvent(new MouseEvent(kind, at));
+  }
+  await new Promise(resolve => setTimeout(resolve, 300));
+  return [...plot.querySelectorAll(".hoverlayer text")]
+    .map(one => [...one.querySelectorAll("tspan.line")].map(x => x.textContent))[0];
+};"""
+
+
+def test_the_pointer_shows_a_candidates_own_name(page) -> None:
+    # The lower left cell of the map is the first site, at the lower ends of both.
+    lines, lowest = seen(
+        page,
+        f"""{HOVER}
+      return [await hover("Map", [0.05, 0.95]), await hover("Intervals", null)];
+      """,
+    )
+    assert lines[0] == "site 0"
+    assert lines[1] == "depth (m) 0, <b>east</b> 0"  # as written, not as a tag
+    assert any(line.startswith("probability above") for line in lines)
+    assert lowest[0].startswith("site ")
+    assert lowest[1].startswith("depth (m) ")
+
+
+@pytest.mark.parametrize(
+    "dark", [(), ("--blink-settings=preferredColorScheme=0",)], ids=["light", "dark"]
+)
+def test_all_is_on_paper(page, dark: tuple[str, ...]) -> None:
+    text = "\n".join(printed(page, *dark))
+    for words in (
+        "yield above 0.5",
+        "Of 36 rows",
+        "Pictures",
+        "All rows",
+        "What to measure next",
+        "The way there",
+        "What this rests on",
+        "To do the same again",
+        "seed",
+    ):
+        assert words in text, words
+    for row in range(36):  # what one scrolls to on a screen
+        assert f"site {row}" in text
+    assert "probability_above" in text
+    assert "Filter" not in text  # there is nothing to type on paper
 
 
 @pytest.mark.slow
