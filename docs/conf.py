@@ -96,6 +96,7 @@ pygments_dark_style = "github-dark"
 html_title = "botorch-lse"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_show_sourcelink = False

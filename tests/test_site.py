@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from research.benchmark.speed_decisions import SIZES, rules
+from tests.plotting.browser import seen
 from tests.reference.public import NEEDS
 
 ROOT = Path(__file__).parents[1]
@@ -248,3 +249,22 @@ def test_formulas_need_no_script():
     with pytest.raises(docutils.SkipNode):
         words.write_block(translator, docutils.math_block("", "a + b"))
     assert 'display="block"' in translator.body[1]
+
+
+def test_search_ranks_guide_pages_above_the_reference(tmp_path):
+    assert '"_static" / "scorer.js")' in (DOCS / "conf.py").read_text()
+    page = tmp_path / "search.html"
+    scorer = (DOCS / "_static" / "scorer.js").read_text()
+    page.write_text(f"<html><head></head><body><script>{scorer}</script></body></html>")
+    guide, api, names = seen(
+        page,
+        """const score = (page, title, own) => Scorer.score([page, title, "", "", own]);
+      // Sphinx takes all of these from whoever gives one.
+      const names = ["objNameMatch", "objPartialMatch", "objPrioDefault", "title",
+        "partialTitle", "term", "partialTerm"].filter(name => name in Scorer);
+      return [score("regions", "Regions", 2),
+        score("api/generated/botorch_lse.Pool", "botorch_lse.Pool", 30), names.length];
+      """,
+    )
+    assert guide > api
+    assert names == 7
