@@ -32,6 +32,12 @@ QUICK = bool(os.environ.get("TUTORIAL_QUICK"))
 if QUICK:
     os.environ["SMOKE_TEST"] = "1"  # the same in BoTorch's tutorials
 
+PROJECT = ""
+"""The project's address on GitHub, ``https://github.com/OWNER/NAME``.
+
+With it pages say what to clone, and each tutorial has a badge that opens it in Colab,
+from the branch ``gh-pages``, where the site is published. Empty: no badge."""
+
 project = "botorch-lse"
 author = "The botorch-lse founders"
 copyright = "the botorch-lse founders, MIT licence"
@@ -101,7 +107,7 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_show_sourcelink = False
 templates_path = ["_templates"]
-html_context = {"quick": QUICK}
+html_context = {"quick": QUICK, "colab": generated.colab_address(PROJECT)}
 copybutton_exclude = ".linenos, .gp, .go"
 
 # Names that docstrings use as their modules import them.
@@ -221,9 +227,13 @@ def join_first_line(app: Sphinx, what: str, *rest: Any) -> None:
 
 def offer_tutorials(app: Sphinx, error: Exception | None) -> None:
     r"""Put scripts and notebooks beside the pages made of them."""
+    if error is not None:
+        return  # there are no pages
     for script in sorted((HERE.parent / "tutorials").glob("*.py")):
-        for path in (script, HERE / "tutorials" / f"{script.stem}.ipynb"):
-            shutil.copy(path, app.outdir / "tutorials")
+        shutil.copy(script, app.outdir / "tutorials")
+        notebook = (HERE / "tutorials" / f"{script.stem}.ipynb").read_text()
+        text = generated.with_installation(notebook, PROJECT)
+        (app.outdir / "tutorials" / f"{script.stem}.ipynb").write_text(text)
 
 
 def setup(app: Sphinx) -> None:

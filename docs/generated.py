@@ -7,8 +7,10 @@ hand, ``python docs/generated.py FOLDER`` writes the notebooks for your own use.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import jupytext
 import pandas as pd
@@ -33,6 +35,10 @@ OTHERS = {
     "submitit": "https://github.com/facebookincubator/submitit/blob/main",
 }
 """The projects that we link to, by the name of the file in ``inventories/``."""
+
+
+WITHOUT_CODE = "table"
+"""The tutorial for people without code: its page shows commands and files alone."""
 
 
 def write_notebooks(scripts: Path, folder: Path) -> list[Path]:
@@ -60,11 +66,64 @@ def write_notebook(script: Path, folder: Path) -> Path:
     }
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"{script.stem}-{number}"  # else drawn at random
+    fold(notebook, script.stem)
     text = jupytext.writes(notebook, fmt="ipynb")
     path = folder / f"{script.stem}.ipynb"
     if not path.exists() or path.read_text() != text:
         write_whole(path, text.encode())
     return path
+
+
+def fold(notebook: Any, name: str) -> None:
+    r"""Fold the imports of a page, which begins with its problem, not with them.
+
+    The page of a table's commands shows no code at all.
+    """
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if name == WITHOUT_CODE:
+        for cell in code:
+            cell.metadata["tags"] = ["remove-input"]
+        return
+    first = code[0]
+    first.metadata["tags"] = ["hide-input"]
+    prompts = {"code_prompt_show": "Imports", "code_prompt_hide": "Hide the imports"}
+    first.metadata["mystnb"] = prompts
+
+
+def colab_address(project: str) -> str:
+    r"""The address below which Colab opens the site's notebooks; empty without one."""
+    owner_and_name = project.rstrip("/").removeprefix("https://github.com/")
+    if not project:
+        return ""
+    return f"https://colab.research.google.com/github/{owner_and_name}/blob/gh-pages"
+
+
+def with_installation(notebook: str, project: str) -> str:
+    r"""A notebook that installs the package where Colab runs it.
+
+    Args:
+        notebook: Its text.
+        project: The project's address; empty: the notebook stays as it is.
+    """
+    if not project:
+        return notebook
+    content = json.loads(notebook)
+    lines = [
+        "import sys",
+        "",
+        'if "google.colab" in sys.modules:',
+        f'    %pip install -q "botorch-lse[ax,plot] @ git+{project}"',
+    ]
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "installation",
+        "metadata": {},
+        "outputs": [],
+        "source": [f"{line}\n" for line in lines[:-1]] + lines[-1:],
+    }
+    content["cells"].insert(1, cell)  # below the title
+    return json.dumps(content, indent=1)
 
 
 def forget_old(docs: Path) -> None:

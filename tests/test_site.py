@@ -251,6 +251,55 @@ def test_formulas_need_no_script():
     assert 'display="block"' in translator.body[1]
 
 
+def tags_of(path):
+    cells = json.loads(path.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return [cell["metadata"].get("tags", []) for cell in code]
+
+
+def test_pages_fold_their_imports_and_that_of_commands_has_no_code(tmp_path):
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    for path in generated.write_notebooks(ROOT / "tutorials", tmp_path):
+        first, *others = tags_of(path)
+        if path.stem == "table":
+            assert {*first, *(tag for tags in others for tag in tags)} == {
+                "remove-input"
+            }
+        else:
+            assert first == ["hide-input"]
+            assert not any(others)
+
+
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "tutorials").glob("*.py")), ids=lambda path: path.stem
+)
+def test_tutorials_begin_with_their_problem(script):
+    text, _, rest = script.read_text().partition("\n# %%\n")
+    words = [line for line in text.splitlines()[2:] if line.strip("# ")]
+    assert len(words) >= 3
+    assert "import " in rest
+
+
+def test_a_notebook_installs_the_package_where_colab_runs_it():
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    title = {"cell_type": "markdown", "metadata": {}, "source": ["# A"], "id": "a"}
+    text = json.dumps({"cells": [title], "metadata": {}, "nbformat": 4})
+    assert generated.with_installation(text, "") == text
+    project = "https://github.com/owner/name"
+    cells = json.loads(generated.with_installation(text, project))["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code"]
+    source = "".join(cells[1]["source"])
+    assert f'"botorch-lse[ax,plot] @ git+{project}"' in source
+    assert 'if "google.colab" in sys.modules:\n    %pip' in source
+
+
+def test_colab_opens_the_notebooks_of_the_published_site():
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    assert generated.colab_address("") == ""
+    address = generated.colab_address("https://github.com/owner/name/")
+    assert address.endswith("/github/owner/name/blob/gh-pages")
+
+
 def test_search_ranks_guide_pages_above_the_reference(tmp_path):
     assert '"_static" / "scorer.js")' in (DOCS / "conf.py").read_text()
     page = tmp_path / "search.html"

@@ -1,6 +1,9 @@
 # %% [markdown]
 # # Ax's Client: in parallel, interrupted, resumed
 #
+# Which doses, hours and mixes dissolve more than 1 g? Six beakers stand side by side,
+# an hour costs money, and the computer beside them may be switched off at any moment.
+#
 # `run_experiment` asks, evaluates on any executor and records, until the strategy is
 # done. Kill it at any moment: what was recorded is in the file.
 

@@ -1,6 +1,9 @@
 # %% [markdown]
 # # A plain Ax experiment: you keep the loop
 #
+# Which of 120 beams bend by more than 4 mm? Some were loaded last year, and the test
+# bench is run by a program of your own, which shall go on being in charge.
+#
 # `GenerationStrategy.gen` proposes, you measure and attach. With an existing search
 # space, rows measured elsewhere, and everything in two JSON files.
 

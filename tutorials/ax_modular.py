@@ -1,6 +1,9 @@
 # %% [markdown]
 # # Ax's modular BoTorch generator with our acquisition functions
 #
+# Where is a landscape higher than 1? It is a ring of hills around a basin, there is no
+# list of candidates, and any point of a square may be measured.
+#
 # On a continuous search space, without a pool: any class of `botorch_lse.acquisition`
 # is an ordinary BoTorch acquisition function. A Sobol node comes first, as usual in Ax.
 

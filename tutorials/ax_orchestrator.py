@@ -1,6 +1,9 @@
 # %% [markdown]
 # # Ax's Orchestrator: batch trials with weights, and a reason to stop
 #
+# Where on a field of 1 km x 1 km is a reading above 0.8? Readings are noisy, so that
+# some places are read several times, and somebody wants to know why it ended.
+#
 # An orchestrator starts trials by itself, here batch trials: replicates of a row are
 # the weight of its arm.
 

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Where do the batches fall?
 #
-# A ship that takes ten soundings per trip wants ten that are good *together*. Four
-# rules plan such batches on a real sea bed, to find where it is deeper than 100 m:
+# A ship that takes ten soundings per trip wants ten that are good *together* (active
+# learning in batches). Four rules plan such batches on a real sea bed, to find where it
+# is deeper than 100 m:
 #
 # - **MELK** takes an optimal design: the ten that make the worst remaining variance of
 #   the undecided cells smallest, replicates included.

@@ -3,7 +3,8 @@
 #
 # A ship takes noisy soundings of a real sea bed, ten at a time. We want to know of
 # every cell of the chart whether it is deeper than 100 m, with as few soundings as
-# possible. First with Ax, in about twenty lines; then the same in plain BoTorch.
+# possible: a contour, or excursion set, by active learning. First with Ax, in about
+# twenty lines; then the same in plain BoTorch.
 
 # %%
 import logging
