@@ -236,10 +236,16 @@ def offer_tutorials(app: Sphinx, error: Exception | None) -> None:
         (app.outdir / "tutorials" / f"{script.stem}.ipynb").write_text(text)
 
 
+def fill_in_address(app: Sphinx, name: str, source: list[str]) -> None:
+    r"""Put the project's address where pages say what to clone."""
+    source[0] = source[0].replace("{project}", PROJECT or "ADDRESS")
+
+
 def setup(app: Sphinx) -> None:
     r"""Called by Sphinx."""
     app.connect("autodoc-process-signature", constructor_of)
     app.connect("build-finished", offer_tutorials)
+    app.connect("source-read", fill_in_address)
     app.connect("missing-reference", find_link, priority=400)
     app.connect("autodoc-process-docstring", leave_out_new, priority=400)
     app.connect("autodoc-process-docstring", leave_out_second, priority=400)

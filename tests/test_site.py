@@ -300,6 +300,35 @@ def test_colab_opens_the_notebooks_of_the_published_site():
     assert address.endswith("/github/owner/name/blob/gh-pages")
 
 
+FIELD = {
+    "active learning": ("index.md", "concepts.md", "no_code.md"),
+    "excursion set": ("index.md", "concepts.md", "coming_from.md"),
+    "contour": ("index.md", "concepts.md"),
+    "feasible": ("index.md", "regions.md", "coming_from.md"),
+    "probability of failure": ("index.md", "how_much.md"),
+    "limit state": ("index.md", "how_much.md"),
+    "psychometric threshold": ("index.md", "coming_from.md"),
+    "phase diagram": ("index.md", "regions.md"),
+    "safe set": ("index.md", "regions.md"),
+}
+
+
+@pytest.mark.parametrize("words", FIELD)
+def test_words_of_the_field_stand_in_the_first_lines(words):
+    for name in FIELD[words]:
+        text = (DOCS / name).read_text().split("\n# ", 1)[-1]
+        first = " ".join(text.split()[:120]).replace("*", "").casefold()
+        assert words in first, name
+
+
+def test_every_door_of_the_landing_page_is_there():
+    text = (DOCS / "index.md").read_text()
+    assert text.index("## Install") < text.index("## Three doors")
+    for page in ("no_code", "ax", "pieces", "gallery"):
+        assert f":link: {page}\n" in text
+        assert (DOCS / f"{page}.md").exists()
+
+
 def test_search_ranks_guide_pages_above_the_reference(tmp_path):
     assert '"_static" / "scorer.js")' in (DOCS / "conf.py").read_text()
     page = tmp_path / "search.html"
