@@ -91,6 +91,10 @@ from botorch_lse.models.gaussian_process import (
 
 CACHE = MEMORY_BUDGET // 4
 """The bytes that may be kept about the targets between evaluations."""
+TOGETHER = 2**12
+"""The number of points of t-batches that are evaluated together.
+With all of them at once, a block that fits a cache holds the fewer targets the more
+t-batches there are: as many more blocks, each of which passes over all t-batches."""
 TRUVAR_BETA = 9.0
 """The squared width of three standard deviations, as for LSE."""
 Cost = float | Callable[[Tensor], Tensor]
@@ -364,12 +368,16 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             ``batch_shape x S``, units of the loss.
         """
-        batch, L = self._batch(X)
-        total = L.new_zeros(L.shape[:-2])  # b x S
-        for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
-            gain = joint_gain(L, self._cross(batch, block))  # b x S x block
-            total = total + removal_at(block).of(gain).sum(dim=-1)
-        return total.reshape(*X.shape[:-2], *total.shape[1:])
+
+        def removed(part: Tensor) -> Tensor:
+            batch, L = self._batch(part)
+            total = L.new_zeros(L.shape[:-2])  # b x S
+            for block in row_blocks(len(self.targets), self._width + L[..., 0].numel()):
+                gain = joint_gain(L, self._cross(batch, block))  # b x S x block
+                total = total + removal_at(block).of(gain).sum(dim=-1)
+            return total
+
+        return in_parts(removed, X, self.covariance.members)
 
 
 @constructible
@@ -471,6 +479,11 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
+        found = in_parts(self._worst_variance, X, self.covariance.members)
+        return -found.to(X)
+
+    def _worst_variance(self, X: Tensor) -> Tensor:
+        r"""The worst variances after batches (``b x q x d`` to ``b x S``)."""
         batch, L = self._batch(X)
         c = self.pairs_factor
         # A target is a linear combination of function values: f(t), or f(t) - c f(t').
@@ -489,7 +502,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
         if factors is not None:
             factors = factors.expand(*first.shape[:-1], len(self.targets))
             variance = variance * factors.gather(-1, first).squeeze(-1)
-        return -variance.reshape(*X.shape[:-2], *variance.shape[1:]).to(X)
+        return variance
 
     def _worst(self, batch: PreparedPoints, L: Tensor) -> Tensor:
         r"""The targets of largest variance after each batch.
@@ -998,20 +1011,24 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
                 all outputs, ``b x r`` each, take off the loss there.
         """
         parts = _parts(self)
-        batches = [part._batch(X) for part in parts]
-        total = X.new_zeros((), dtype=torch.float64)
-        width = sum(part._width for part in parts)
-        numbers = width + sum(L[..., 0].numel() for _, L in batches)
-        for block in row_blocks(len(self.means[0]), numbers):
-            gains = [
-                joint_gain(L, part._cross(batch, block))
-                for part, (batch, L) in zip(parts, batches, strict=True)
-            ]
-            with torch.device(X.device):  # cells are counted there
-                with torch.no_grad():  # gradients are with respect to the batch
-                    taken = taken_at(block)
-                total = total + taken(gains).sum(dim=-1)
-        return total.reshape(X.shape[:-2])
+
+        def decrease(some: Tensor) -> Tensor:
+            batches = [part._batch(some) for part in parts]
+            total = some.new_zeros((), dtype=torch.float64)
+            width = sum(part._width for part in parts)
+            numbers = width + sum(L[..., 0].numel() for _, L in batches)
+            for block in row_blocks(len(self.means[0]), numbers):
+                gains = [
+                    joint_gain(L, part._cross(batch, block))
+                    for part, (batch, L) in zip(parts, batches, strict=True)
+                ]
+                with torch.device(X.device):  # cells are counted there
+                    with torch.no_grad():  # gradients are with respect to the batch
+                        taken = taken_at(block)
+                    total = total + taken(gains).sum(dim=-1)
+            return total
+
+        return in_parts(decrease, X)
 
     @property
     def distance(self) -> Tensor:
@@ -1218,6 +1235,10 @@ class qEAVC(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
     """
 
     def _taken(self, X: Tensor) -> Tensor:
+        return in_parts(self._expected_change, X, self.covariance.members)
+
+    def _expected_change(self, X: Tensor) -> Tensor:
+        r"""The values of some batches before costs (``b x q x d`` to ``b x S``)."""
         batch, L = self._batch(X)
         values = values_to_come(L.shape[-1]).to(L)
         changes = L.new_zeros(*L.shape[:-2], len(values))  # b x S x n
@@ -1230,8 +1251,7 @@ class qEAVC(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
                 path_rows(L, self._cross(batch, block)),
                 values,
             )
-        taken = mean_absolute(changes, values)
-        return taken.reshape(*X.shape[:-2], *taken.shape[1:])
+        return mean_absolute(changes, values)
 
 
 def _changes_by_one(
@@ -1254,6 +1274,26 @@ def _changes_by_one(
     )
     found = [volume_series(d, v).parts(own) for d, v, own in members]
     return torch.stack(found, dim=1).reshape(*moves.shape[:-2], len(values))
+
+
+def in_parts(
+    value: Callable[[Tensor], Tensor], X: Tensor, members: Sequence[int] = ()
+) -> Tensor:
+    r"""The values of q-batches, of ``TOGETHER`` points at a time.
+
+    Args:
+        value: From some of them, ``b x q x d``, to their values, ``b x S``.
+        X: ``batch_shape x q x d``.
+        members: The shape ``S`` of an ensemble.
+
+    Returns:
+        ``batch_shape x S``.
+    """
+    flat = X.reshape(-1, *X.shape[-2:])
+    size = max(1, TOGETHER // (X.shape[-2] * math.prod(members)))
+    parts = [value(part) for part in flat.split(size)]
+    found = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return found.reshape(*X.shape[:-2], *found.shape[1:])
 
 
 def open_between(
