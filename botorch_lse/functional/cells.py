@@ -34,6 +34,8 @@ NEARLY = 1e-9
 """The share by which correlations shrink so that they have a Cholesky factor."""
 AT_ONCE = 256
 """The number of rows that are drawn for at once."""
+MANY = 32
+"""The number of cells from which on a row's are looked at together, class by class."""
 UNKNOWN = -1
 """The class of a point whose class is not known."""
 
@@ -142,17 +144,25 @@ class Cells:
             above: For each output ``N x L_j`` bools: surely above the level.
             below: For each output ``N x L_j`` bools: surely not above it.
         """
-        found = torch.ones(1, *self.classes.shape[1:], dtype=torch.bool)
-        for j, (over, under) in enumerate(zip(above, below, strict=True)):
+        found = torch.ones(1, 1, dtype=torch.bool)
+        # The table grows with each output: with eight, passes over all of it, one for
+        # each, would take most of the time. From the last, so that rows stay long.
+        for over, under in reversed(list(zip(above, below, strict=True))):
             cell = torch.arange(over.shape[1] + 1)
             first = over.sum(dim=-1, keepdim=True)
             last = (~under).sum(dim=-1, keepdim=True)
-            found = found & self._along((cell >= first) & (cell <= last), j)
-        return found
+            own = (cell >= first) & (cell <= last)
+            found = (own.unsqueeze(-1) & found.unsqueeze(1)).flatten(1)
+        return found.view(len(found), *self.classes.shape[1:])
 
     def agreed(self, allowed: Tensor) -> Tensor:
         r"""The class of each point, ``UNKNOWN`` where allowed cells disagree."""
         classes, allowed = self.classes.flatten(1), allowed.flatten(1)
+        if classes.shape[1] >= MANY:
+            each = range(self.n_classes)
+            may_be = torch.stack([(allowed & (classes == k)).amax(1) for k in each])
+            one = may_be.long().argmax(dim=0)
+            return torch.where(may_be.sum(dim=0) == 1, one, UNKNOWN)
         n = max(len(classes), len(allowed))
         lowest, highest = torch.full((n,), self.n_classes), torch.full((n,), UNKNOWN)
         # Cell by cell: reducing few columns of many rows takes ten times longer.
@@ -173,7 +183,7 @@ class Cells:
             for i in range(part.shape[1]):
                 under, over = (classes.select(j + 1, c) for c in (i, i + 1))
                 may = allowed.select(j + 1, i) & allowed.select(j + 1, i + 1)
-                here.append((may & (under != over)).reshape(len(may), -1).any(dim=1))
+                here.append((may & (under != over)).reshape(len(may), -1).amax(dim=1))
             none = torch.zeros(len(allowed), 0, dtype=torch.bool)
             found.append(torch.stack(here, dim=-1) if here else none)
         return tuple(found)
@@ -339,9 +349,8 @@ class Cells:
         Returns:
             ``N`` lower and ``N`` upper bounds over all points within the intervals.
         """
-        near = torch.zeros(1, *self.classes.shape[1:], dtype=torch.float64)
-        far = near
-        for j, part in enumerate(self.levels):
+        near = far = torch.zeros(1, 1, dtype=torch.float64)
+        for j, part in reversed(list(enumerate(self.levels))):
             endless = torch.full_like(part[:, :1], torch.inf)
             if part.shape[1] == 0:
                 continue
@@ -353,13 +362,14 @@ class Cells:
             out_below = torch.where(start == -torch.inf, start, start - low)
             out_above = torch.where(end == torch.inf, -end, high - end)
             whole = torch.maximum(out_below, out_above).clamp_min(0.0) / scale[j]
-            near = torch.maximum(near, self._along(gap, j))
-            far = torch.maximum(far, self._along(whole, j))
-        is_last = (self.classes == self.n_classes - 1).expand(near.shape).flatten(1)
+            # The table grows with each output, see `allowed`.
+            near = torch.maximum(gap.unsqueeze(-1), near.unsqueeze(1)).flatten(1)
+            far = torch.maximum(whole.unsqueeze(-1), far.unsqueeze(1)).flatten(1)
+        is_last = (self.classes == self.n_classes - 1).flatten(1).expand(near.shape)
         ends = []
         for own, other in ((is_last, ~is_last), (~is_last, is_last)):
-            away = near.flatten(1).masked_fill(~other, torch.inf).amin(dim=1)
-            least = far.flatten(1).masked_fill(~own, torch.inf).amin(dim=1)
+            away = near.masked_fill(~other, torch.inf).amin(dim=1)
+            least = far.masked_fill(~own, torch.inf).amin(dim=1)
             ends.append(torch.where(away > 0, away, -least))
         return ends[0], -ends[1]
 
@@ -397,4 +407,7 @@ def _points_between(n: int, d: int) -> Tensor:
 def _contracted(table: Tensor, shares: Tensor) -> Tensor:
     r"""A table summed over its last dimension, weighted by ``N x c`` shares."""
     shape = [len(shares)] + [1] * (table.ndim - 2) + [shares.shape[1]]
-    return (table * shares.view(shape)).sum(dim=-1)
+    shares = shares.view(shape)
+    if shares.shape[-1] == 2:  # of one level; sums of two in a row are slow
+        return table[..., 0] * shares[..., 0] + table[..., 1] * shares[..., 1]
+    return (table * shares).sum(dim=-1)

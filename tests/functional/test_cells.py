@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
+from botorch_lse.functional import cells
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.strategies import Above, Below, Between, Levels, Region
 
@@ -48,8 +49,12 @@ def boxes(m: int, n: int = 60) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return list(ends.amin(dim=0)), list(ends.amax(dim=0))
 
 
+@pytest.mark.parametrize("many", [1, 10**6])
 @pytest.mark.parametrize("name", REGIONS)
-def test_a_box_is_decided_exactly_when_all_its_points_agree(name) -> None:
+def test_a_box_is_decided_exactly_when_all_its_points_agree(
+    monkeypatch, name, many
+) -> None:
+    monkeypatch.setattr(cells, "MANY", many)
     region = REGIONS[name]
     m = region.n_outputs
     lower, upper = boxes(m)
