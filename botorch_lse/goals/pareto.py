@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -25,14 +26,15 @@ from botorch_lse.data.classification import Classification, gaussian_probability
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets, all_are_right
-from botorch_lse.models.gaussian_process import row_blocks
+from botorch_lse.models.gaussian_process import keep_memory
 from botorch_lse.surrogate.settings import one_each
 
 _COPIES = 8
 """The number of arrays (outputs x rows x rivals) that exist at once."""
-_MOST_PER_ROW = 10_000
-"""The largest number of a block's entries that one row counts as.
-A block then has some seventy rows: products of fewer rows cost as much."""
+PAIRS = 2**18
+"""The number of pairs of a row and a rival that are compared together.
+An array of them is 2 MiB: a dozen passes over it stay in a cache, and what is freed
+after a block is not given back to the system, from which it would come page by page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,13 +168,14 @@ class RivalComparison:
         lower: ``B x L`` lower ends of the intervals, for the reader to change.
         upper: ``B x L`` upper ends, for the reader to change.
         mean: ``B x L`` means, of which more is better.
-        sigma: ``B x L`` standard deviations.
+        sigma: From one rival for each row, numbers below ``L``, to the ``B`` standard
+            deviations: those of the other pairs are not needed.
     """
 
     lower: Tensor
     upper: Tensor
     mean: Tensor
-    sigma: Tensor
+    sigma: Callable[[Tensor], Tensor]
 
 
 Compare = Callable[[Tensor, Tensor], Iterable[RivalComparison]]
@@ -202,6 +205,36 @@ class Judgement:
     threatened: Tensor
 
 
+@dataclass(frozen=True, eq=False)
+class EqualRivals:
+    r"""The rivals that are equal to a row, found without a look at all of them.
+
+    Args:
+        points: ``L`` numbers of the rivals' points, ascending.
+        order: ``L``, which rival each of these is.
+    """
+
+    points: Tensor
+    order: Tensor
+
+    @classmethod
+    def of(cls, points: Tensor) -> EqualRivals:
+        r"""The rivals in the order of their points (``L`` numbers)."""
+        return cls(*points.sort(stable=True))
+
+    def to(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The pairs of a row and an equal rival, both by number, in ascending order.
+
+        Args:
+            points: ``R`` numbers of the rows' points.
+        """
+        first = torch.searchsorted(self.points, points)
+        many = torch.searchsorted(self.points, points, right=True) - first
+        row = torch.arange(len(points)).repeat_interleave(many)
+        nth = torch.arange(len(row)) - (many.cumsum(0) - many)[row]
+        return row, self.order[first[row] + nth]
+
+
 def judge(
     rows: Tensor,
     rivals: Tensor,
@@ -222,15 +255,17 @@ def judge(
     """
     R, ends = rows.numel(), torch.zeros(4, rows.numel(), dtype=torch.float64)
     each = _COPIES * epsilon.numel() * rivals.numel()
-    most = max(1, (budget - R * rivals.numel()) // (8 * each))
-    blocks = row_blocks(R, min(each, _MOST_PER_ROW), budget)
-    if blocks[0].stop > most:  # beside the pairs there is room for fewer rows
-        blocks = [slice(i, min(i + most, R)) for i in range(0, R, most)]
+    # Beside the pairs there may be room for fewer rows.
+    most = (budget - R * rivals.numel()) // (8 * each)
+    size = max(1, min(most, PAIRS // rivals.numel()))
+    keep_memory()
+    equal = EqualRivals.of(points[rivals])
     # Written in place: small results kept between large temporary arrays would leave
     # holes that no later array fits into, 2 GiB of them at 10,000 rows.
     threatened = torch.zeros(R, rivals.numel(), dtype=torch.bool)
-    for block in blocks:
-        own = torch.where(points[rows[block]].unsqueeze(-1) == points[rivals])
+    for start in range(0, R, size):
+        block = slice(start, min(start + size, R))
+        own = equal.to(points[rows[block]])
         *found, threatened[block] = _judged(compare(rows[block], rivals), epsilon, own)
         ends[:, block] = torch.stack(found)
     lower, upper, mean, sigma = ends
@@ -259,8 +294,13 @@ def _judged(
     at = torch.arange(len(rival))
     # The output that decides: the first of the largest differences.
     output = torch.stack([one.mean[at, rival] for one in found]).argmax(dim=0)
-    sigma = torch.stack([one.sigma[at, rival] for one in found])[output, at]
+    sigma = torch.stack([one.sigma(rival) for one in found])[output, at]
     return *ends, margin, sigma, threatened
+
+
+def _of_rivals(pairs: Tensor, rival: Tensor) -> Tensor:
+    r"""The entry of one rival for each row (``B``) of ``B x L`` numbers."""
+    return pairs.gather(1, rival.unsqueeze(1)).squeeze(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -520,6 +560,7 @@ class ParetoByDifferences(ParetoSet):
             for mean, widths in outputs:
                 apart = mean[rows].unsqueeze(-1) - mean[rivals]
                 sigma, half = widths(rows)
-                yield RivalComparison(apart - half, half.add_(apart), apart, sigma)
+                chosen = partial(_of_rivals, sigma)
+                yield RivalComparison(apart - half, half.add_(apart), apart, chosen)
 
         return self.judged(found, seen, compare)

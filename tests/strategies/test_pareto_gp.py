@@ -172,14 +172,21 @@ def test_blocks_of_rows_change_nothing(monkeypatch, case, blocks) -> None:
     strategy = make(case)
     whole = run(strategy, 4, value=value)[-1]
 
-    def pieces(n, per_row, budget):
-        return [slice(i, min(i + blocks, n)) for i in range(0, n, blocks)]
-
-    monkeypatch.setattr(pareto_base, "row_blocks", pieces)
+    monkeypatch.setattr(pareto_base, "PAIRS", blocks * len(X))
     again = strategy.replay(whole.observations)
     for name in ("above", "below", "mean"):
         found = getattr(again.classification, name)
         torch.testing.assert_close(found, getattr(whole.classification, name))
+
+
+@pytest.mark.parametrize("most", [1, 3, 40])
+def test_equal_rivals_are_those_of_a_comparison_with_all(most) -> None:
+    generator = torch.Generator().manual_seed(most)
+    rivals = torch.randint(0, most, (30,), generator=generator)
+    rows = torch.randint(0, most + 2, (12,), generator=generator)
+    found = pareto_base.EqualRivals.of(rivals).to(rows)
+    wanted = torch.where(rows.unsqueeze(-1) == rivals)
+    assert [part.tolist() for part in found] == [part.tolist() for part in wanted]
 
 
 @pytest.mark.slow
@@ -650,7 +657,7 @@ def test_pairs_take_each_rows_path_once(monkeypatch, goal) -> None:
         goal,
         model=GaussianProcess([DenseGP((0.2,), 1.0, is_rbf=True).kernel()], 0.1),
     )
-    monkeypatch.setattr(pareto_base, "row_blocks", few_at_once)
+    monkeypatch.setattr(pareto_base, "PAIRS", 5 * 40)
     monkeypatch.setattr(extremes, "row_blocks", few_at_once)
     asked, path_at = [], PoolPosterior.path_at
 

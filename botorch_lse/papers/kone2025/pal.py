@@ -83,7 +83,7 @@ class ParetoByRectangles(ParetoSet):
                     low[rows, None] - high[rivals],
                     high[rows, None] - low[rivals],
                     mean[rows, None] - mean[rivals],
-                    torch.hypot(sigma[rows, None], sigma[rivals]),
+                    partial(_spread, sigma[rows], sigma[rivals]),
                 )
 
         return self.judged(found, seen, compare)
@@ -102,6 +102,11 @@ class ParetoByRectangles(ParetoSet):
             best = high[rows[block]].unsqueeze(1)
             covered.append(rows[block][(best <= worst).all(dim=-1).any(dim=1)])
         return torch.cat(covered)
+
+
+def _spread(own: Tensor, rivals: Tensor, rival: Tensor) -> Tensor:
+    r"""The deviations (``B``) of differences from one of ``L`` rivals for each row."""
+    return torch.hypot(own, rivals[rival])
 
 
 @dataclass(frozen=True)
