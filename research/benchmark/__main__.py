@@ -90,6 +90,13 @@ def build_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--device", default="cpu", help="where to compute, such as cuda (rows)"
     )
+    speed.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="measure one line of the table and no other, such as qEAVC (growth)",
+    )
     for command in (limits, trust, peers, reliability):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
     for command in (paper, guarantee, speed):
@@ -157,7 +164,7 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
         where = {"workers": chosen.workers, "engine": chosen.engine}
         return Options(runs=runs, divide_widths=chosen.divide_widths, **where)
     usable_device(chosen.device, "--device")
-    return Options(quick=chosen.quick, device=chosen.device)
+    return Options(quick=chosen.quick, device=chosen.device, only=tuple(chosen.only))
 
 
 def _listing() -> Table:

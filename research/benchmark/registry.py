@@ -42,6 +42,7 @@ class Options:
         only_recorded: Nothing is run: tables are drawn of what ``record`` holds.
         engine: Where they run, one of ``ENGINES`` (the same and guarantee).
         device: Where to compute (speed rows).
+        only: What is measured, by its names; empty: everything (speed growth).
         packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
     """
 
@@ -55,6 +56,7 @@ class Options:
     only_recorded: bool = False
     engine: str = "processes"
     device: str = "cpu"
+    only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
 

@@ -40,6 +40,7 @@ from botorch_lse import (
     plotting,
     strategies,
 )
+from botorch_lse._validation import one_of
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.models import GPPrior
@@ -801,7 +802,8 @@ def speed_growth(options: Options) -> Report:
     r"""Seconds, memory and exponents; it fails where one is above what is claimed."""
     failed, data = list[str](), dict[str, Any]()
     tables: dict[str, list[tuple[str, ...]]] = {axis: [] for axis in AXES}
-    for name, feature in tqdm(works().items(), desc="speed growth", disable=None):
+    chosen = chosen_works(options.only)
+    for name, feature in tqdm(chosen.items(), desc="speed growth", disable=None):
         sizes, found = sizes_of(feature.axis, options), grown(name, feature, options)
         if exponent(sizes, found) > feature.power + SLACK:
             again = grown(name, feature, options)
@@ -815,8 +817,9 @@ def speed_growth(options: Options) -> Report:
         row = (name, *cells, f"{power:.2f}", f"{feature.power:g}")
         tables[feature.axis].append(row)
     sizes = sizes_of("rows", options)
-    calls = {n: calls_on(1, n, CALLS) for n in sizes}
-    for i, call in enumerate(CALLS):
+    timed = () if options.only else CALLS
+    calls = {n: calls_on(1, n, timed) for n in sizes if timed}
+    for i, call in enumerate(timed):
         found = [Taken(*calls[n][i]) for n in sizes]
         if not all(math.isfinite(one.seconds) for one in found):
             failed.append(f"`botorch-lse {call}` failed.")
@@ -857,6 +860,21 @@ def speed_growth(options: Options) -> Report:
 
 
 LAST_COLUMNS = "exponent", "claimed"
+
+
+def chosen_works(only: tuple[str, ...]) -> dict[str, Feature]:
+    r"""The works of some names, or all of them.
+
+    Args:
+        only: Names of ``works``; empty: all.
+
+    Raises:
+        ValueError: If there is no work of a name.
+    """
+    found = works()
+    for name in only:
+        one_of(name, "--only", tuple(found))
+    return {name: found[name] for name in only or found}
 
 
 def sizes_of(axis: str, options: Options) -> tuple[int, ...]:

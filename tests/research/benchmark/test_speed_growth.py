@@ -82,6 +82,19 @@ def test_growth_beyond_the_claim_and_raw_errors_fail(
     assert ("one: " in capsys.readouterr().out) == bool(status)
 
 
+def test_lines_are_chosen_by_name(monkeypatch, capsys) -> None:
+    features = {"one": Feature(len), "other": Feature(len)}
+    monkeypatch.setattr(speed_growth, "works", lambda: features)
+    monkeypatch.setattr(speed_growth, "alone", lambda *of: Taken(1.0, 0))
+    monkeypatch.setattr(speed_growth, "calls_on", lambda *of: pytest.fail("measured"))
+    assert main(["speed", "growth", "--quick", "--only", "other"]) == 0
+    said = capsys.readouterr().out
+    assert "other" in said
+    assert "| one " not in said
+    with pytest.raises(ValueError, match="`--only` to be one of"):
+        main(["speed", "growth", "--only", "none"])
+
+
 def test_what_takes_too_long_at_once_fails(monkeypatch, capsys) -> None:
     ended = Taken(15.0, 0, ended=True)
     monkeypatch.setattr(speed_growth, "works", lambda: {"one": Feature(len)})
