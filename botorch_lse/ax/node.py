@@ -192,7 +192,7 @@ class LevelSetNode(ExternalGenerationNode):
         if found is None or (found.metrics, found.space) != (names, space):
             strategy, start = self.strategy, self.strategy.init(self.seed)
             # A burn-in needs its rows too; what needs them at first is asked again.
-            can = strategy.algorithm.takes_any_rows(start.belief)
+            can = start.run.ask(strategy.algorithm.takes_any_rows)
             limit = self.max_failures if can else None
             given = (strategy, space, names, limit, self.asynchronous)
             found = LedgerReader(self.name, *given)
@@ -700,7 +700,7 @@ def _check_asynchronous(strategy: Strategy) -> None:
     Raises:
         UnsupportedError: If the strategy needs the rows of a round together.
     """
-    if not strategy.algorithm.takes_any_rows(strategy.init().belief):
+    if not strategy.init().run.ask(strategy.algorithm.takes_any_rows):
         raise UnsupportedError(
             "Expected a strategy that learns from each result as it comes, but "
             f"{type(strategy).__name__} judges whole rounds, or has a burn-in. Leave "

@@ -584,7 +584,7 @@ def how_many(run: Run) -> list[str]:
     Nothing before there is a model, and once every candidate is decided.
     """
     found, n = run.settings, len(run.pool)
-    can_estimate = run.strategy.algorithm.can_estimate(run.state.belief, early=True)
+    can_estimate = run.state.run.ask(run.strategy.algorithm.can_estimate, early=True)
     if not (can_estimate and bool(run.sides.undecided.any())):
         return []
     with doing("counting", at_once=False):

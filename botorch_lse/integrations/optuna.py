@@ -110,7 +110,7 @@ class LevelSetSampler(BaseSampler):
             # A run elsewhere may have ended it in other portions.
             known = self._added[study._study_id] = Unasked.after(state, new, known)
             return known.state
-        if not self.strategy.algorithm.takes_any_rows(state.belief):
+        if not state.run.ask(self.strategy.algorithm.takes_any_rows):
             return state  # its algorithm needs this row: it is asked for again
         failed = [
             other

@@ -22,7 +22,6 @@ from botorch_lse.datasets import f1_score
 from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.plotting.axes import Axis, axes_of, names_of, shown_axes
 from botorch_lse.strategies import ParetoEstimate, State
-from botorch_lse.strategies.algorithm import model_of
 from botorch_lse.surrogate.draws import joint_draws
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
@@ -383,13 +382,14 @@ def posterior_of(state: State, output: int) -> PoolPosterior:
     Raises:
         UnsupportedError: If the strategy has no Gaussian process, or none was fitted.
     """
-    model = model_of(state.strategy.algorithm)
-    if model is None or not model.shown(state.belief).fits.is_informed:
+    shown, has_model = state.run.shown, state.strategy.algorithm.facts.predicts
+    if not (has_model and shown.belief.fits.is_informed):
         raise UnsupportedError(
             "Expected a run with a Gaussian process that was fitted, but this one has "
             "none. Tell it more measurements, or take a strategy with a model."
         )
-    return model.shown(state.belief).fits.posteriors[output]
+    posterior: PoolPosterior = shown.belief.fits.posteriors[output]
+    return posterior
 
 
 def classes_of(values: np.ndarray) -> torch.Tensor:

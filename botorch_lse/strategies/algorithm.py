@@ -16,6 +16,7 @@ from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.base import Goal
+from botorch_lse.strategies.devices import Door
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
 
@@ -94,6 +95,8 @@ class Algorithm(ABC):
     facts: AlgorithmFacts = AlgorithmFacts()
     audit_facts: AuditFacts | None = None
     """The facts for audits; ``None`` where a row's value does not show its side."""
+    door: Door = Door()
+    """The way to the device on which the algorithm computes."""
 
     # --- learning ---------------------------------------------------------------------
 

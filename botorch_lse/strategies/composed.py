@@ -118,7 +118,7 @@ class ComposedStrategy(Strategy):
                     f"Expected `{name}` such as `{example}`, but got "
                     f"{kind_of(getattr(self, name))}."
                 )
-        self.algorithm.check()
+        self.parts.check()
         self.criteria  # noqa: B018  (checks audit and content_tol)
 
     @cached_property
@@ -210,7 +210,7 @@ class ComposedStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The claimed probability and its assumptions, in words."""
-        return str(self.algorithm.guarantee)
+        return self.parts.guarantee
 
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with intervals, for a Pareto set.

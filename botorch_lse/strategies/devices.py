@@ -1,25 +1,62 @@
-r"""Algorithms that compute on the device of the pool.
+r"""The door between a run on the CPU and an algorithm on the device of its pool.
 
 The loop of a run, audits, stops and what people are told stay on the CPU. Only the
 algorithm that believes and plans is elsewhere: it is built of a copy of the strategy
-whose tensors live there, and stands behind a proxy through which everything passes.
+whose tensors live there, and whoever asks it goes through its door.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
-from types import MethodType
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
 from botorch_lse._device import CPU, Move, moved
-from botorch_lse.strategies.algorithm import Algorithm
 
-BELIEFS = frozenset({"start", "learn", "lose", "shown"})
-"""The methods of an algorithm that return a belief.
-Nobody outside looks into a belief, so that it stays where it is."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Door:
+    r"""The door to a device: arguments go in, answers come out.
+
+    While a function computes inside, tensors are made on the device unless a place is
+    named. On the CPU the function is called as it is.
+
+    Args:
+        device: The device.
+        way_back: Pairs of something there and what it is a copy of, such as the pool
+            that an answer names.
+    """
+
+    def __init__(
+        self, device: torch.device = CPU, way_back: tuple[tuple[Any, Any], ...] = ()
+    ) -> None:
+        self.device = device
+        self._way_back = way_back
+
+    def inside(
+        self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        r"""The result of a function, which stays on the device, as beliefs do."""
+        if self.device == CPU:
+            return function(*arguments, **options)
+        given: Any
+        given, named = moved((arguments, options), self.device)
+        with torch.device(self.device):
+            return function(*given, **named)
+
+    def through(
+        self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        r"""The result of a function, brought back to the CPU."""
+        if self.device == CPU:
+            return function(*arguments, **options)
+        found: T = Move(CPU, self._way_back)(
+            self.inside(function, *arguments, **options)
+        )
+        return found
 
 
 def on_device(strategy: Any) -> Any:
@@ -30,7 +67,7 @@ def on_device(strategy: Any) -> Any:
 
     Returns:
         Its parts themselves, if the pool is on the CPU. Elsewhere those of a copy of
-        the strategy, behind ``OnDevice``.
+        the strategy, with a door.
     """
     device = strategy.pool.device
     if device == CPU:
@@ -39,45 +76,8 @@ def on_device(strategy: Any) -> Any:
     copy = there(strategy)
     with torch.device(device):
         parts = copy.parts
-    return OnDevice(parts, device, there.way_back)
-
-
-@dataclass(frozen=True, eq=False)
-class OnDevice:
-    r"""An algorithm whose arguments go to a device and whose answers come back.
-
-    It has whatever the inner algorithm has. While that computes, tensors are made on
-    the device unless a place is named.
-
-    Args:
-        inner: The algorithm; all its tensors are on the device.
-        device: The device.
-        way_back: Pairs of something there and what it is a copy of, such as the pool
-            that an answer names.
-    """
-
-    inner: Any
-    device: torch.device
-    way_back: tuple[tuple[Any, Any], ...] = field(default=(), repr=False)
-
-    def __getattr__(self, name: str) -> Any:
-        r"""An attribute of the inner algorithm, or one of its methods."""
-        if name.startswith("__"):  # those that copying and pickling look for
-            raise AttributeError(name)
-        with torch.device(self.device):
-            found = getattr(self.inner, name)
-        if isinstance(found, MethodType):
-            return partial(self._call, name)
-        return self._here(found)
-
-    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        given, named = moved((arguments, options), self.device)
-        with torch.device(self.device):
-            found = getattr(self.inner, name)(*given, **named)
-        return found if name in BELIEFS else self._here(found)
-
-    def _here(self, found: Any) -> Any:
-        return Move(CPU, self.way_back)(found)
-
-
-Algorithm.register(OnDevice)
+        # Asked for without a door; what a goal makes and keeps for it belongs there.
+        parts.audit_facts  # noqa: B018
+    # Not an argument of it, as it says nothing of what is believed or planned.
+    object.__setattr__(parts, "door", Door(device, there.way_back))
+    return parts

@@ -152,17 +152,18 @@ class Strategy(ABC):
                 pending, another strategy made the state for other rows or another
                 goal, or ``size`` is less than 1 or not for the call to say.
         """
-        algorithm, out = self.algorithm, self._being_measured(state, pending)
+        out = self._being_measured(state, pending)
+        algorithm, run = self.algorithm, self._run(state)
         if size is not None:
             self._check_size(size)
         unfilled = self._unfilled(state) if size is None else out[:0]
         foreign = out[~matching(out, unfilled)]
         rest = self.missing(state, out) if size is None else unfilled
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
-            plan = algorithm.visiting_order(state.belief, self.planned(state), out[:0])
+            plan = run.ask(algorithm.visiting_order, self.planned(state), out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
         rows, coming = self._beside(state, out, size)
-        rows = algorithm.visiting_order(state.belief, rows, coming)
+        rows = run.ask(algorithm.visiting_order, rows, coming)
         is_next = rest.numel() == 0 and size is None
         return Batch(self.pool, rows, state.round + int(is_next))
 
@@ -520,9 +521,9 @@ class Strategy(ABC):
     def _request(
         self, state: State, pending: Tensor, size: int | None = None
     ) -> PlanRequest:
-        room = self._room(state, pending)
+        room, run = self._room(state, pending), self._run(state)
         if size is None:
-            size = self.algorithm.round_size(state.belief, room)
+            size = run.ask(self.algorithm.round_size, room)
         elif room is not None:
             size = min(size, room)
         left = torch.full((len(self.pool),), torch.iinfo(torch.long).max)
@@ -533,7 +534,7 @@ class Strategy(ABC):
         # Before it is said which of several copies of a point is measured.
         left = left.index_fill(0, state.excluded_rows, 0)
         told = state.observations
-        left = self.algorithm.repeats_left(state.belief, told, pending, left)
+        left = run.ask(self.algorithm.repeats_left, told, pending, left)
         return PlanRequest(size, left, pending, state.seed, state.round)
 
     def _n_looks(self, state: State, told: Observations) -> int:
@@ -632,7 +633,7 @@ class Strategy(ABC):
             done: Rows of the open round that are measured or abandoned, in a replay
                 also those that were told later: they keep their places.
         """
-        if not self.algorithm.takes_any_rows(state.belief):
+        if not self._run(state).ask(self.algorithm.takes_any_rows):
             raise UnsupportedError(
                 f"Expected a strategy that can do without `rows`, but now "
                 f"{type(self).__name__} needs every row that it asks for. Leave them "
@@ -869,7 +870,7 @@ class Strategy(ABC):
 
     @cached_property
     def algorithm(self) -> Any:
-        r"""The joined parts, moved to the device of the pool."""
+        r"""The joined parts, on the device of the pool; see ``Run.ask``."""
         return on_device(self)
 
     @cached_property
@@ -888,7 +889,8 @@ class Strategy(ABC):
 
     def _complete(self, observations: Observations) -> Observations:
         r"""The observations, checked, with the noise variances known beforehand."""
-        return self.algorithm.complete(observations)
+        algorithm = self.algorithm
+        return algorithm.door.through(algorithm.complete, observations)
 
 
 def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
@@ -1334,7 +1336,7 @@ class State:
                 "Expected a strategy on a Gaussian process, from which joint draws can "
                 "be made, but this one has none."
             )
-        return model.conservative(self.belief, alpha)
+        return self.run.ask(model.conservative, alpha)
 
     @ordinary
     def predict(
@@ -1366,7 +1368,7 @@ class State:
                 "Expected a strategy on a Gaussian process, but this one knows "
                 "features of the rows of its pool only, not of other points."
             )
-        return model.predict(self.belief, points, data)
+        return self.run.ask(model.predict, points, data)
 
     @property
     @ordinary
@@ -1377,7 +1379,7 @@ class State:
         the ``rows`` that it is about and its ``text``.
         """
         model = model_of(self.strategy.algorithm)
-        return () if model is None else model.remarks(self.belief)
+        return () if model is None else self.run.ask(model.remarks)
 
     @ordinary
     def calibration(self, output: int = 0) -> Calibration:
@@ -1401,7 +1403,7 @@ class State:
                 "Expected a strategy on a Gaussian process: this one predicts no "
                 "values before they are measured, so there is nothing to compare."
             )
-        return model.calibration(self.belief, output)
+        return self.run.ask(model.calibration, output)
 
     def past(self) -> Iterator[State]:
         r"""The states before the first and after each complete round, one by one.

@@ -94,7 +94,7 @@ class GPParetoStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         object.__setattr__(self, "maximize", checked_directions(self.maximize))
-        self.algorithm.check()
+        self.parts.check()
         self.criteria  # noqa: B018  (checks the audit)
 
     @property
@@ -167,7 +167,7 @@ class GPParetoStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The claimed probability and its assumptions, as a sentence."""
-        return str(self.algorithm.guarantee)
+        return self.parts.guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         return super()._complete(with_columns(observations, len(self.maximize)))

@@ -166,7 +166,7 @@ class GPStrategy(Strategy):
     def __post_init__(self) -> None:
         self._check_rounds()
         check_goal(self.threshold, self.omega, self.goals, type(self).__name__)
-        self.algorithm.check()
+        self.parts.check()
         self.criteria  # noqa: B018  (checks audit and content_tol)
 
     # --- parts ------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class GPStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The claimed probability and its assumptions, in words."""
-        return str(self.algorithm.guarantee)
+        return self.parts.guarantee
 
 
 def check_goal(

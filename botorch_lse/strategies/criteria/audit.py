@@ -320,7 +320,7 @@ class Audit(Criterion):
         claim, sums = note.claim, note.sums
         if (claim is not None or sums is not None) and note.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
-            noise_var = _audited(run).audit_noise(before.belief, new)
+            noise_var = before.ask(_audited(run).audit_noise, new)
             if claim is not None:
                 claim = claim.with_values(new, noise_var)
             if sums is not None:
@@ -393,7 +393,7 @@ class Audit(Criterion):
         claim = note.claim
         if claim is None or note.ended is not None:
             return note
-        now = _labels(run.algorithm.answer(run.belief, as_claimed=True))
+        now = _labels(run.ask(run.algorithm.answer, as_claimed=True))
         # Intervals of a fitted model waver, so that a row may be undecided
         # again without any reason to think that it was decided wrongly.
         has_reason = bool((claim.verdict < 0).any())
@@ -415,10 +415,10 @@ class Audit(Criterion):
     def _claimed(self, note: AuditNote, run: Run) -> AuditNote:
         r"""The note with a claim, if all is decided and none is open."""
         algorithm = _audited(run)
-        answer = run.algorithm.answer(run.belief, as_claimed=True)
+        answer = run.ask(run.algorithm.answer, as_claimed=True)
         if note.claim is not None or bool(answer.undecided.any()):
             return note
-        judge, labels = algorithm.audit_judge(run.belief), _labels(answer)
+        judge, labels = run.ask(algorithm.audit_judge), _labels(answer)
         rows = (~note.measured & judge.is_drawn(labels)).nonzero().view(-1)
         if rows.numel() == 0:
             return note  # nothing is claimed of rows that were not measured
@@ -426,7 +426,7 @@ class Audit(Criterion):
         claim = Claim.of(labels, judge, rows, note.seed, attempt)
         noise = note.noise
         if attempt == 1:
-            noise = algorithm.audit_noise_kind(run.belief)
+            noise = run.ask(algorithm.audit_noise_kind)
             if noise == LEARNT and self.max_repeats == 1:
                 noise = SIDE
         if noise == SIDE and not judge.knows_sides:  # only the fitted model tells
@@ -559,7 +559,7 @@ class Audit(Criterion):
             answer = run.answer()
             words = self._words_so_far(note, run)
             return replace(answer, guarantee=f"{answer.guarantee}{words}")
-        answer = run.algorithm.answer(run.belief, as_claimed=True)
+        answer = run.ask(run.algorithm.answer, as_claimed=True)
         # A row that was measured and not found right is undecided, unless the model has
         # changed its mind about it.
         now = _labels(answer)
@@ -592,7 +592,7 @@ class Audit(Criterion):
         if note.claim is None:
             if note.noise != SIDE:
                 return ""
-            if _audited(run).audit_judge(run.belief).knows_sides:
+            if run.ask(_audited(run).audit_judge).knows_sides:
                 return ""
             return f" {UNJUDGED}"
         judged, test = note.claim.judged, self._test(note)
@@ -633,7 +633,7 @@ class Audit(Criterion):
             return found
         noise = note.noise
         if note.attempt == 0:
-            noise = _audited(run).audit_noise_kind(run.belief)
+            noise = run.ask(_audited(run).audit_noise_kind)
         price = audit_size(
             self.tolerance,
             self.delta,

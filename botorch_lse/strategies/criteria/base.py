@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from torch import Tensor
 
@@ -20,6 +20,9 @@ from botorch_lse.strategies.algorithm import (
     model_of,
 )
 from botorch_lse.strategies.forecast import Forecast
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Criterion:
@@ -101,14 +104,14 @@ class Run:
         cls, algorithm: Algorithm, criteria: tuple[Criterion, ...], seed: int
     ) -> Run:
         r"""The run before any observation."""
-        run = cls(algorithm, algorithm.start(seed))
+        run = cls(algorithm, algorithm.door.inside(algorithm.start, seed))
         for criterion in criteria:
             run = run._with(criterion, criterion.start(run, seed))
         return run
 
     def learn(self, step: Step) -> Run:
         r"""The run after one more complete round."""
-        belief = self.algorithm.learn(self.belief, step)
+        belief = self.believed(self.algorithm.learn, step)
         return self._noted(
             belief, lambda one, note, run: one.after(note, self, run, step.new)
         )
@@ -121,7 +124,7 @@ class Run:
             history: All observations of the complete rounds.
             seed: The run's seed.
         """
-        belief = self.algorithm.lose(self.belief, rows, history, seed)
+        belief = self.believed(self.algorithm.lose, rows, history, seed)
         return self._noted(belief, lambda one, note, run: one.lose(note, run, rows))
 
     def _noted(self, belief: Any, noted: Callable[[Criterion, Any, Run], Any]) -> Run:
@@ -139,6 +142,31 @@ class Run:
     @property
     def _inner(self) -> Run:
         return replace(self, criteria=self.criteria[:-1], notes=self.notes[:-1])
+
+    # --- asking the algorithm, wherever it computes -----------------------------------
+
+    def ask(
+        self,
+        method: Callable[Concatenate[Any, P], T],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        r"""The result of one of the algorithm's methods by the belief, on the CPU."""
+        door = self.algorithm.door
+        return door.through(method, self.belief, *arguments, **options)
+
+    def believed(
+        self,
+        method: Callable[Concatenate[Any, P], T],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        r"""The next belief by one of the algorithm's methods, where this one is.
+
+        Nobody outside looks into a belief, so that it stays there.
+        """
+        door = self.algorithm.door
+        return door.inside(method, self.belief, *arguments, **options)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -159,14 +187,14 @@ class Run:
             return request.pending[:0]
         rows = self.rows(request)
         if rows is None:
-            rows = self.algorithm.plan(self.belief, request)
+            rows = self.ask(self.algorithm.plan, request)
         return rows
 
     def at_once(self, request: PlanRequest) -> int:
         r"""The number of measurements that may be planned beside the pending ones."""
         rows = self.rows(request)
         if rows is None:
-            return int(self.algorithm.usable(self.belief, request).sum())
+            return int(self.ask(self.algorithm.usable, request).sum())
         return len(rows)
 
     def limit(self, request: PlanRequest, reason: str | None) -> str | None:
@@ -182,7 +210,7 @@ class Run:
                 return None  # a criterion learns from their values
             if rows is not None or self.at_once(replace(request, size=1)) == 0:
                 reason = EXHAUSTED
-        return self.algorithm.limit(self.belief, request.left, reason)
+        return self.ask(self.algorithm.limit, request.left, reason)
 
     # --- the answer -------------------------------------------------------------------
 
@@ -200,13 +228,13 @@ class Run:
         """
         if (model := model_of(self.algorithm)) is None:
             return self
-        belief = model.shown(self.belief)
+        belief = self.believed(model.shown)
         return self if belief is self.belief else replace(self, belief=belief)
 
     def answer(self) -> Classification:
         r"""The side of every row, with bounds and a guarantee."""
         if not self.criteria:
-            return self.algorithm.answer(self.belief)
+            return self.ask(self.algorithm.answer)
         return self.criteria[-1].answer(self.notes[-1], self._inner)
 
     def content(self, answer: Classification, confidence: float) -> Content:
@@ -214,7 +242,7 @@ class Run:
         if not self.criteria:
             if (model := model_of(self.algorithm)) is None:
                 return answer.content(confidence)
-            return model.content(self.belief, answer, confidence)
+            return self.ask(model.content, answer, confidence)
         last, note = self.criteria[-1], self.notes[-1]
         return last.content(note, self._inner, answer, confidence)
 
@@ -225,5 +253,5 @@ class Run:
             told: Measurements of the open round that are told already.
         """
         if not self.criteria:
-            return self.algorithm.forecast(self.belief, told)
+            return self.ask(self.algorithm.forecast, told)
         return self.criteria[-1].forecast(self.notes[-1], self._inner, told)

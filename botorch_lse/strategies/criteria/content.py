@@ -352,22 +352,22 @@ class ContentWatch(Criterion):
             return replace(note, course=course)
         algorithm = model_of(run.algorithm)
         assert algorithm is not None  # `content_watches` has seen to it
-        if not algorithm.can_estimate(run.belief, early=True):
+        if not run.ask(algorithm.can_estimate, early=True):
             return ContentNote(Course(n_rounds=course.n_rounds))
         answer = run.answer()
         known = answer.content()
         course = replace(
             course,
             estimates=(*course.estimates, known.estimate),
-            worth=(*course.worth, algorithm.worth(before.belief, new)),
+            worth=(*course.worth, before.ask(algorithm.worth, new)),
         )
-        is_early = not algorithm.can_estimate(run.belief)
+        is_early = not run.ask(algorithm.can_estimate)
         if is_early or not self.rule.may_hold(known, course):
             return ContentNote(course)
         content = run.content(answer, self.rule.confidence)
         level = None
         if run.algorithm.audit_facts is not None:
-            judge = auditable(run.algorithm).audit_judge(run.belief)
+            judge = run.ask(auditable(run.algorithm).audit_judge)
             level = judge.level if isinstance(judge, LevelJudge) else None
         look = Look(content, answer, level, course)
         return ContentNote(course, note.held + 1 if self.rule.holds(look) else 0)

@@ -121,7 +121,7 @@ class LinearStrategy(Strategy):
                 f"Expected `design` to be one of {DESIGNS}, but got {self.design!r}."
             )
         self._check_noise()
-        self.algorithm.check_items()
+        self.parts.check_items()
         self.criteria  # noqa: B018  (checks the audit)
 
     def _check_noise(self) -> None:
@@ -193,7 +193,7 @@ class LinearStrategy(Strategy):
     @property
     def guarantee(self) -> str:
         r"""The claimed probability and its assumptions, as a sentence."""
-        return str(self.algorithm.guarantee)
+        return self.parts.guarantee
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
