@@ -136,7 +136,7 @@ def named_output(
 
 
 ROUGHLY = 1e-4
-"""The distance from mean 0 and deviation 1 within which values count as standardised.
+"""The error of mean 0 and standard deviation 1 within which values are standardised.
 Ax computes in float64, a model may hold float32."""
 
 

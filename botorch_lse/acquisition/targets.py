@@ -1077,7 +1077,8 @@ class qTargetedIMSE(LevelTargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         >>> values = acqf(X)  # X: batch_shape x q x d; values: batch_shape
 
     Of a region the weight of each level has the share by which the class depends on it
-    as a further factor, and outputs compare in units of their prior's deviation.
+    as a further factor, and outputs compare in units of their prior's standard
+    deviation.
 
     Source:
         Picheny et al. (2010). Deviation: averaged over an ensemble.

@@ -101,8 +101,8 @@ class Scale:
     def answer(self, found: Classification) -> Classification:
         r"""An answer in the units of the results.
 
-        By logarithms the mean becomes a median, and ``sigma`` the deviation that a
-        value near to it has: for larger ones see the bounds.
+        By logarithms the mean becomes a median, and ``sigma`` the standard deviation
+        that a value near to it has: for larger ones see the bounds.
         """
         if not self.is_log:
             return found

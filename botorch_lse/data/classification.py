@@ -90,7 +90,8 @@ class Classification:
             bounds are always marked. Default: these alone.
         outputs: Of a region the outputs by themselves, with their levels. Of several of
             them ``mean`` and its bounds say how far a row is from another answer, in
-            units of each output's prior deviation, negative outside of the region.
+            units of each output's prior standard deviation, negative outside of the
+            region.
         classes: Of several levels ``N`` numbers, how many of them a row is above; -1
             where that is not decided. Else ``None``.
         within: ``N`` bools: decided rows that the accuracy ``epsilon`` decides, so that

@@ -1,10 +1,10 @@
 r"""The expected decrease of a loss at target points by observations.
 
-Notation: at a target the posterior of ``f`` is normal with mean ``m`` and deviation
-``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability that the
-target is above the level. Observations that take ``r`` off the variance ``s^2`` leave
-the variance ``s^2 - r`` and move the mean to a normal value of mean ``m`` and variance
-``r``, so that with ``rho = r / s^2`` the ratio afterwards is
+Notation: at a target the posterior of ``f`` is normal with mean ``m`` and standard
+deviation ``s``; ``d = m - level``, ``a = d / s`` and ``p = Phi(a)``, the probability
+that the target is above the level. Observations that take ``r`` off the variance
+``s^2`` leave the variance ``s^2 - r`` and move the mean to a normal value of mean ``m``
+and variance ``r``, so that with ``rho = r / s^2`` the ratio afterwards is
 
     a' = (a + sqrt(rho) Z) / sqrt(1 - rho),  Z standard normal.
 

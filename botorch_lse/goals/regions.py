@@ -269,7 +269,7 @@ class Region(Goal):
         r"""The answer; for several outputs ``mean`` and its bounds are margins.
 
         A margin is how far a row is from where it would have another answer, in units
-        of each output (its prior's deviation), negative outside of the region.
+        of each output (its prior's standard deviation), negative outside of the region.
         """
         regions, scale = seen.all_regions, seen.belief.scale
         correlation = seen.belief.correlation

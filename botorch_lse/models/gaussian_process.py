@@ -618,7 +618,7 @@ def noise_between(model: Any, unit: float) -> tuple[float, float] | None:
 
     Args:
         model: See ``explained``, which fits such models.
-        unit: The deviation by which its values were standardised.
+        unit: The standard deviation by which its values were standardised.
     """
     found = getattr(model, "noise_between", None)
     return None if found is None else (found[0] * unit**2, found[1] * unit**2)

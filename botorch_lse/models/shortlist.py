@@ -33,8 +33,8 @@ class Shortlist:
         self._rows = torch.empty(0, dtype=torch.long)
         self._path = posterior.path_at(self._rows)
         self._place = torch.full_like(posterior.variance, -1, dtype=torch.long)
-        # Of each planned row: its number, the deviation of its measurement, and what it
-        # takes off, as one more row of the path on the list.
+        # Of each planned row: its number, the standard deviation of its measurement,
+        # and what it takes off, as one more row of the path on the list.
         self._planned: list[tuple[int, Tensor]] = []
         self._taken = posterior.variance.new_empty(0, 0)
 

@@ -32,7 +32,7 @@ from botorch_lse.planning.designed import (
     PosteriorProblem,
 )
 from botorch_lse.surrogate.layout import PairCovariances
-from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.posterior import Posterior
 from botorch_lse.surrogate.remarks import Remark, Slip
 
 SHORTLIST = 4096
@@ -77,7 +77,7 @@ class Belief:
             ``None`` where it is complete, or no model can be fitted to them yet.
     """
 
-    fits: Fits
+    fits: Posterior
     all_regions: tuple[Regions, ...]
     sides: Sides
     n_intervals: int = 1
@@ -136,7 +136,7 @@ class Early:
     """
 
     algorithm: Any
-    fits: Fits
+    fits: Posterior
     history: Observations
     seed: int
 
@@ -167,7 +167,7 @@ class SelectionContext:
     """
 
     belief: Belief
-    fits: Fits
+    fits: Posterior
     goal: Goal
     items: Tensor
     beta: float
@@ -215,7 +215,7 @@ class SelectionContext:
 
     @property
     def tie_scale(self) -> float:
-        r"""The unit of scores: the prior's deviation; 1 for outputs in own units."""
+        r"""The unit of scores: the prior's ``sigma``; 1 for outputs in own units."""
         return self.posterior.scale if len(self.posteriors) == 1 else 1.0
 
     @property
@@ -255,11 +255,11 @@ class SelectionContext:
 
 
 def problems_of(
-    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None = None
+    fits: Posterior, targets: Targets, matters: Sequence[Tensor] | None = None
 ) -> list[PosteriorProblem]:
     r"""The planner's problem for each output: what a batch is to predict.
 
-    Several outputs compare in units of their prior's largest deviation.
+    Several outputs compare in units of their prior's largest standard deviation.
 
     Args:
         fits: The posteriors.
@@ -286,7 +286,7 @@ def problems_of(
 
 
 def _problem_of_pairs(
-    fits: Fits, targets: Targets, matters: Sequence[Tensor] | None
+    fits: Posterior, targets: Targets, matters: Sequence[Tensor] | None
 ) -> PosteriorProblem:
     each = [targets.rows] * len(fits.posteriors)
     if matters is not None:
@@ -393,7 +393,8 @@ class Rule(ABC):
 
         Args:
             memory: Before.
-            widest: The largest deviation of a row in question; ``None`` without one.
+            widest: The largest standard deviation of a row in question; ``None``
+                without one.
             beta: The schedule's squared width of the interval.
         """
         return memory

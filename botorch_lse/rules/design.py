@@ -27,7 +27,7 @@ from botorch_lse.rules.base import (
     problems_of,
     variance_left,
 )
-from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.posterior import Posterior
 
 DESIGNS = ("posterior", "prior")
 LEAST_TOLERANCE = 1e-5
@@ -111,7 +111,7 @@ class OptimalDesign(Rule):
         r"""The paper's design, which ignores earlier measurements (``N`` counts)."""
         unit = torch.ones(len(request.left), dtype=torch.float64)
         before = context.posterior.before_data()
-        found = Fits(context.fits.layout, (before,), (unit,))
+        found = Posterior(context.fits.layout, (before,), (unit,))
         (problem,) = problems_of(found, context.targets)
         counts, left = torch.zeros_like(request.left), request.left
         method = "sample" if self.rounding == "sample" else "quota"

@@ -49,7 +49,7 @@ from botorch_lse.models.gaussian_process import (
 from botorch_lse.rules.base import Rule, SelectionContext, Serves, variance_left
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.surrogate.draws import systematic_sample
-from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.posterior import Posterior
 
 Block = tuple[slice, Tensor, Tensor]
 """A slice of candidates, their covariances with targets and observed variances."""
@@ -493,10 +493,10 @@ def over_outputs(
     return reductions.best(sums, whole, reach, len(posteriors))
 
 
-def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
+def _reach(fits: Posterior, reductions: Reductions) -> tuple[Tensor, Tensor]:
     r"""The place of each row among the targets' rows, and how far its mean may move.
 
-    In units of the prior's deviation, of the output for which that is most.
+    In units of the prior's standard deviation, of the output for which that is most.
     """
     rows, each = reductions.rows, []
     for posterior, noise in zip(fits.posteriors, fits.noise, strict=True):
@@ -506,7 +506,7 @@ def _reach(fits: Fits, reductions: Reductions) -> tuple[Tensor, Tensor]:
     return fits.layout.at(rows), move[rows]
 
 
-def gains_of_outputs(fits: Fits, reductions: Reductions) -> Gains:
+def gains_of_outputs(fits: Posterior, reductions: Reductions) -> Gains:
     r"""The decreases of all outputs' variances by measurements, block by block.
 
     Args:
@@ -539,7 +539,7 @@ def _gains_apart(each: Sequence[Reductions]) -> Gains:
         )
 
 
-def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
+def _gains_together(fits: Posterior, reductions: Reductions) -> Gains:
     every, rows = torch.arange(len(reductions.rows)), reductions.rows
     noise = [own[rows] for own in fits.noise]
     for part in reductions.parts():
@@ -547,7 +547,7 @@ def _gains_together(fits: Fits, reductions: Reductions) -> Gains:
         yield part, ((every[piece], gains) for piece, gains in found)
 
 
-def _gains_of_pairs(fits: Fits, reductions: Reductions) -> Gains:
+def _gains_of_pairs(fits: Posterior, reductions: Reductions) -> Gains:
     layout = fits.layout
 
     def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:

@@ -96,7 +96,7 @@ from botorch_lse.surrogate.assumptions import (
 )
 from botorch_lse.surrogate.draws import conservative_rows, content_draws
 from botorch_lse.surrogate.outputs import GaussianProcesses, spread_over
-from botorch_lse.surrogate.posterior import Fits, row_means
+from botorch_lse.surrogate.posterior import Posterior, row_means
 from botorch_lse.surrogate.remarks import (
     DataWarning,
     Remark,
@@ -437,7 +437,9 @@ class GaussianAlgorithm(Algorithm):
             return posterior.mean, posterior.sigma
         return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
 
-    def seen(self, fits: Fits, regions: tuple[Regions, ...], beta: float) -> Intervals:
+    def seen(
+        self, fits: Posterior, regions: tuple[Regions, ...], beta: float
+    ) -> Intervals:
         r"""The goal's view of the posteriors and regions."""
         belief = GaussianItems(fits.posteriors, self.item_rows, beta)
         return Intervals(regions, self.item_rows, self.points, belief)
@@ -483,7 +485,7 @@ class GaussianAlgorithm(Algorithm):
         )
         return _warned(belief, replace(belief, remarks=self._on_history))
 
-    def _prior_belief(self, fits: Fits) -> Belief:
+    def _prior_belief(self, fits: Posterior) -> Belief:
         r"""The belief of given or fitted processes before any observation.
 
         Only a theorem's width decides anything here.
@@ -504,7 +506,7 @@ class GaussianAlgorithm(Algorithm):
         return Belief(fits, regions, sides, n, memory=memory)
 
     def _uninformed_belief(
-        self, fits: Fits, history: Observations | None = None
+        self, fits: Posterior, history: Observations | None = None
     ) -> Belief:
         r"""The belief while there is no model: infinite intervals around the mean."""
         mean = torch.zeros(len(fits.posteriors)).double()
@@ -574,7 +576,7 @@ class GaussianAlgorithm(Algorithm):
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
 
-    def _early(self, fits: Fits, history: Observations, seed: int) -> Early | None:
+    def _early(self, fits: Posterior, history: Observations, seed: int) -> Early | None:
         r"""The model of values that are too few to decide anything by."""
         if not self.model.allows_early_fit(history):
             return None
@@ -591,14 +593,16 @@ class GaussianAlgorithm(Algorithm):
             return belief
         return replace(belief.early.belief, early=belief.early, remarks=belief.remarks)
 
-    def _refitted(self, fits: Fits, history: Observations, seed: int) -> Belief:
+    def _refitted(self, fits: Posterior, history: Observations, seed: int) -> Belief:
         def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
             return self._with_raised_scale(output, prior, own)
 
         fits = self.model.restarted(fits, history, seed, raise_scale)
         return self._after_history(self._prior_belief(fits), history)
 
-    def _slips(self, fits: Fits, history: Observations, seed: int) -> tuple[Slip, ...]:
+    def _slips(
+        self, fits: Posterior, history: Observations, seed: int
+    ) -> tuple[Slip, ...]:
         r"""The initial values that all others do not explain.
 
         Few are looked at, those far from all others; they are predicted by a model that
@@ -1008,7 +1012,7 @@ class GaussianAlgorithm(Algorithm):
             sides = goal.update(start, replace(seen, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
-    def _sure_by_prior_alone(self, fits: Fits, seen: Intervals) -> Tensor:
+    def _sure_by_prior_alone(self, fits: Posterior, seen: Intervals) -> Tensor:
         r"""The items that only the prior decides, not the data (``T`` bools).
 
         The prior by itself would decide them, and the data have hardly reduced their

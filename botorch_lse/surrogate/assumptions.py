@@ -18,11 +18,11 @@ Decimals differ in the last digit, and single precision in the seventh."""
 DELTA = 0.05
 """One minus the confidence of the noise that replaces a stated one."""
 CLEARLY = 5.0
-"""The noise deviations beyond which a measured value is off its own prediction."""
+"""The standard deviations of the noise beyond which a value is off its prediction."""
 FEW = 0.1
 """The share of the values that may be off, and two at least: one may be a slip."""
 SLIGHT = 0.01
-"""The share of the values' deviation below which being off does not matter."""
+"""The share of the values' standard deviation below which being off does not matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,9 @@ def _at_most(within: Tensor, freedom: Tensor) -> Tensor:
 def off_their_values(L: Tensor, a: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
     r"""Whether values are far from what the model that knows them says (``n`` bools).
 
-    The residual is ``y - mean = v (L L')^-1 (y - m)``. Its deviation is at most that of
-    the noise if the model is right, so that ``CLEARLY`` is a small probability.
+    The residual is ``y - mean = v (L L')^-1 (y - m)``. Its standard deviation is at
+    most that of the noise if the model is right, so that ``CLEARLY`` is a small
+    probability.
 
     Args:
         L: ``n x n`` factor of the covariance of the values, noise included.

@@ -45,7 +45,7 @@ from botorch_lse.surrogate.learning import (
     least_of_values,
     own_random_numbers,
 )
-from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.posterior import Posterior
 
 FIRST_PER_INPUT, LEAST_FIRST = 2, 10
 """The number of initial rows for each input, beside two, and the least number of them.
@@ -240,7 +240,7 @@ class GaussianProcesses:
 
     # --- before data ------------------------------------------------------------------
 
-    def start(self) -> Fits:
+    def start(self) -> Posterior:
         r"""The posteriors before any measurement: given, or those for initial rows."""
         if self.burn_in is not None:
             fits = self.unfitted_start()
@@ -252,7 +252,7 @@ class GaussianProcesses:
             return replace(fits, burn_in=BurnInData.empty(len(self.pool)))
         return self.of_priors(self._given) if self.is_fixed else self.unfitted_start()
 
-    def unfitted_start(self) -> Fits:
+    def unfitted_start(self) -> Posterior:
         r"""The unfitted processes that choose initial rows, without data."""
         prior, model = self.unfitted, self.outputs[0].model
         if prior is None and isinstance(model, LearntKernel):
@@ -263,11 +263,11 @@ class GaussianProcesses:
         prior = self.outputs[0].unfitted(prior)
         noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
         m = len(self.outputs)
-        return Fits(self.layout, self._priors([prior]) * m, (noise,) * m)
+        return Posterior(self.layout, self._priors([prior]) * m, (noise,) * m)
 
     def of_priors(
         self, priors: Sequence[GPPrior], history: Observations | None = None
-    ) -> Fits:
+    ) -> Posterior:
         r"""The posteriors of given or fitted processes before any observation.
 
         Args:
@@ -283,7 +283,7 @@ class GaussianProcesses:
             posteriors = correlated.start(priors, self.rows, self.memory_budget)
         triples = zip(self.outputs, priors, variances, strict=True)
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
-        return Fits(self.layout, posteriors, noise, is_informed=True)
+        return Posterior(self.layout, posteriors, noise, is_informed=True)
 
     @property
     def _given(self) -> list[GPPrior]:
@@ -317,7 +317,7 @@ class GaussianProcesses:
         yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
         return replace(observations, yvar=yvar)
 
-    def count_round(self, fits: Fits, new: Observations) -> Fits:
+    def count_round(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The fits after one more complete round, also of a burn-in that goes on.
 
         The posteriors take its values by ``observe``.
@@ -374,7 +374,7 @@ class GaussianProcesses:
         return ~is_seen[points].index_fill(0, lost, True)
 
     def allows_answers(
-        self, fits: Fits, history: Observations, lost: Tensor, is_complete: bool
+        self, fits: Posterior, history: Observations, lost: Tensor, is_complete: bool
     ) -> bool:
         r"""Whether there is a model, or enough data to fit one.
 
@@ -415,7 +415,7 @@ class GaussianProcesses:
         pairs = zip(self.outputs, self.by_output(history), strict=True)
         return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
 
-    def with_locations(self, fits: Fits, new: Observations) -> Fits:
+    def with_locations(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The unfitted processes, knowing which rows were measured but no values.
 
         The locations suffice to choose further rows far from them.
@@ -430,7 +430,7 @@ class GaussianProcesses:
         posterior = posterior.observe(new.indices, zeros, noise)
         return replace(fits, posteriors=(posterior,) * len(self.outputs))
 
-    def restarts(self, fits: Fits, n_values: int) -> bool:
+    def restarts(self, fits: Posterior, n_values: int) -> bool:
         r"""Whether the posteriors are computed from a prior again after this round.
 
         A restart comes after the first data, and after each fit.
@@ -456,11 +456,11 @@ class GaussianProcesses:
 
     def restarted(
         self,
-        fits: Fits,
+        fits: Posterior,
         history: Observations,
         seed: int,
         transform: Callable[[int, GPPrior, Observations], GPPrior],
-    ) -> Fits:
+    ) -> Posterior:
         r"""The posteriors before any observation, of given or newly fitted processes.
 
         Args:
@@ -575,13 +575,13 @@ class GaussianProcesses:
         factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
         return correlated.rescaled(fitted, factors)
 
-    def observe(self, fits: Fits, new: Observations) -> Fits:
+    def observe(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The posteriors after new values, with the same hyper-parameters."""
         return fits.observing(new)
 
     # --- what may be measured ---------------------------------------------------------
 
-    def repeats_due(self, fits: Fits, request: PlanRequest) -> int:
+    def repeats_due(self, fits: Posterior, request: PlanRequest) -> int:
         r"""The number of a batch's rows to be measured again, to estimate the noise.
 
         Args:
@@ -599,7 +599,7 @@ class GaussianProcesses:
         new = min(self.wanted, self.n_first - repeats) - n_rows
         return min(max(repeats - done, 0), max(request.size - max(new, 0), 0))
 
-    def is_initial(self, fits: Fits) -> bool:
+    def is_initial(self, fits: Posterior) -> bool:
         r"""Whether the run is still in its initial design or its burn-in."""
         if not fits.is_informed:
             return True
@@ -608,7 +608,7 @@ class GaussianProcesses:
         return len(fits.measured) < self.n_first
 
     def repeats_left(
-        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
+        self, fits: Posterior, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""The number of measurements left per row: 0 if all its outputs are exact.
 
@@ -649,7 +649,7 @@ class GaussianProcesses:
         return repeats_left(left, exact, known, self.row_points)
 
     def _pairs_left(
-        self, fits: Fits, data: Observations, pending: Tensor, left: Tensor
+        self, fits: Posterior, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""The measurements left per row where a measurement gives one output."""
         pairs, parts = self._exactness(fits, data), []
@@ -671,7 +671,7 @@ class GaussianProcesses:
         return repeats_left(left, exact, rows, self.row_points)
 
     def _exactness(
-        self, fits: Fits, data: Observations
+        self, fits: Posterior, data: Observations
     ) -> list[tuple[float, Tensor | None]]:
         r"""The variance that counts as exact, and the new noise, for each output.
 

@@ -30,7 +30,7 @@ def _one_process(prior: GPPrior) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
+class Posterior:
     r"""The posteriors of all outputs after the complete rounds.
 
     Args:
@@ -97,7 +97,7 @@ class Fits:
         parts = zip(self.posteriors, *given, strict=True)
         return tuple(p.surprises(*own) for p, *own in parts)
 
-    def observing(self, new: Observations) -> Fits:
+    def observing(self, new: Observations) -> Posterior:
         r"""The posteriors after new values."""
         given = self._given(new)
         if self.posteriors[0].is_correlated:
@@ -113,7 +113,7 @@ class Fits:
         each = self.layout.by_output(new)
         return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
 
-    def expecting(self, rows: Tensor) -> Fits:
+    def expecting(self, rows: Tensor) -> Posterior:
         r"""The posteriors if ``rows`` were measured as well: variances shrink.
 
         Args:

@@ -325,7 +325,7 @@ class Slip:
         row: Its row.
         value: Itself.
         mean: What all other values predict there.
-        sigma: The deviation of this prediction, noise included.
+        sigma: The standard deviation of this prediction, noise included.
         output: The number of the output.
     """
 

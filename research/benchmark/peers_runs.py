@@ -211,7 +211,7 @@ def strategy_of(job: Job, case: Case) -> ComposedStrategy:
     return strategy
 
 
-def open_again(state: State, goal: Goal) -> State:
+def reopened(state: State, goal: Goal) -> State:
     r"""A state that goes on: all rows are in question again if none was left.
 
     Some methods would stop long before others, and what is compared is the mean after
@@ -254,7 +254,7 @@ def run(
         state = first.tell(first.init(job.seed), Observations(rows, y))
         wrong.append(_wrong_rows(state, case))
         for _ in range(job.n_chosen // job.q):
-            state = open_again(state, strategy.goal)
+            state = reopened(state, strategy.goal)
             began = time.perf_counter()
             if peer is None:
                 batch = strategy.ask(state)

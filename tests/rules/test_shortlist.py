@@ -30,7 +30,7 @@ from botorch_lse.strategies import (
     Variance,
     Width,
 )
-from botorch_lse.surrogate.posterior import Fits
+from botorch_lse.surrogate.posterior import Posterior
 from tests.strategies.runs import played
 
 RULES = [
@@ -145,13 +145,13 @@ def test_a_list_that_outgrows_the_budget_is_given_up(monkeypatch) -> None:
             max_observations=28,
         )
 
-    asked, own = [], Fits.expecting
+    asked, own = [], Posterior.expecting
 
-    def noted(self: Fits, rows: torch.Tensor) -> Fits:
+    def noted(self: Posterior, rows: torch.Tensor) -> Posterior:
         asked.extend(rows.tolist())
         return own(self, rows)
 
-    monkeypatch.setattr(Fits, "expecting", noted)
+    monkeypatch.setattr(Posterior, "expecting", noted)
     small = ends_with(monkeypatch, 4, strategy(8 * 400), 0.1)
     assert len(asked) >= 12
     asked.clear()

@@ -124,7 +124,7 @@ class DesignSampling(Sampling):
 
     @cached_property
     def least(self) -> int:
-        r"""The number of measurements whose rounded first design spans the features."""
+        r"""The least size of an initial design that, rounded, spans the features."""
         first = OptEstimator(self.X, self.rounding)
         n = max(first.rank, first.least)
         while not math.isfinite(first.worst_norm(first.counts(n, LARGEST_KAPPA))):

@@ -294,7 +294,7 @@ class MinimumU(ContentStop):
         needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
-        r"""Whether the smallest ratio of distance to deviation is large enough."""
+        r"""Whether the smallest ratio of distance to ``sigma`` is large enough."""
         answer = look.answer
         assert look.level is not None  # it was checked
         ratio = -u_function(answer.mean, answer.sigma, look.level)

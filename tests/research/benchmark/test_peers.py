@@ -53,7 +53,7 @@ from research.benchmark.peers_runs import (
     Measurements,
     Run,
     first_rows,
-    open_again,
+    reopened,
     run,
     strategy_of,
 )
@@ -228,10 +228,10 @@ def test_methods_that_have_decided_all_go_on(line: Case) -> None:
     whole = replace(strategy, batch_size=30)
     state = whole.tell(whole.init(0), Observations(rows, line.truth))
     assert state.stop_reason == "decided"
-    going = open_again(state, strategy.goal)
+    going = reopened(state, strategy.goal)
     assert len(strategy.ask(going)) == 3
     assert going.classification is state.classification
-    assert open_again(going, strategy.goal) is going
+    assert reopened(going, strategy.goal) is going
 
 
 def test_errors_are_those_of_the_second_half() -> None:
