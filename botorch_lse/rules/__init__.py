@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ScoreRule,
         SelectionContext,
         Serves,
+        largest_score,
     )
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
@@ -48,7 +49,10 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": "IntervalPolicy Moments Rule ScoreRule SelectionContext Serves",
+            "base": (
+                "IntervalPolicy Moments Rule ScoreRule SelectionContext Serves "
+                "largest_score"
+            ),
             "costs": "RowCosts",
             "design": "OptimalDesign",
             "lookahead": (
@@ -101,4 +105,5 @@ __all__ = [
     "UFunction",
     "Variance",
     "Width",
+    "largest_score",
 ]

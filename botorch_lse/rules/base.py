@@ -461,7 +461,7 @@ def one_by_one(
         planned = context.fits.expecting(torch.tensor(rows))
         context = replace(context, fits=planned)
     while len(rows) < request.size:
-        found = scores(context)[: len(left)]
+        found = _scores_by_row(context, scores, len(left))
         open_rows = context.open_rows & (left > 0)
         row = first_best(found, open_rows, context.tie_scale)
         if row is None:
@@ -472,6 +472,23 @@ def one_by_one(
             expected = context.fits.expecting(torch.tensor([row]))
             context = replace(context, fits=expected)
     return torch.tensor(rows, dtype=torch.long)
+
+
+def _scores_by_row(
+    context: SelectionContext, scores: Callable[[SelectionContext], Tensor], n: int
+) -> Tensor:
+    r"""The scores of the ``n`` rows that can be measured.
+
+    Raises:
+        ValueError: If they are fewer.
+    """
+    found = context.fits.layout.scores_by_row(scores(context))
+    if len(found) < n:
+        raise ValueError(
+            f"Expected `scores` of a rule to be {n}, one per row of the pool, but got "
+            f"{len(found)}. Write them by row, or by `largest_score`."
+        )
+    return found[:n]
 
 
 def _shortlisted(
@@ -494,7 +511,7 @@ def _shortlisted(
     while len(rows) < request.size:
         now = tuple(one.posterior for one in lists)
         context = replace(context, fits=replace(fits, posteriors=now))
-        found = scores(context)[: len(left)]
+        found = _scores_by_row(context, scores, len(left))
         open_rows = context.open_rows & (left > 0)
         row = first_best(found, open_rows, context.tie_scale)
         if row is None:
@@ -570,7 +587,7 @@ class Moments:
         return self.one.level
 
 
-def most(
+def largest_score(
     context: SelectionContext, score: Callable[[Moments], Tensor], unit: float = 1.0
 ) -> Tensor:
     r"""The score of each row by its least decided output and level.

@@ -28,7 +28,7 @@ from botorch_lse.rules.base import (
     ScoreRule,
     SelectionContext,
     Serves,
-    most,
+    largest_score,
     one_by_one,
     variance_left,
 )
@@ -104,7 +104,9 @@ class Straddle(ScoreRule):
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The straddle score of each row, units of ``y``."""
         beta = context.beta
-        return most(context, lambda m: straddle(m.mean, m.sigma, m.level, beta))
+        return largest_score(
+            context, lambda m: straddle(m.mean, m.sigma, m.level, beta)
+        )
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,9 @@ class UFunction(ScoreRule):
 
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The negative number of standard deviations, scaled for ties."""
-        found = most(context, lambda m: u_function(m.mean, m.sigma, m.level), 0)
+        found = largest_score(
+            context, lambda m: u_function(m.mean, m.sigma, m.level), 0
+        )
         return in_steps(found, context)
 
 
@@ -213,7 +217,7 @@ class ExpectedFeasibility(ScoreRule):
         def score(m: Moments) -> Tensor:
             return expected_feasibility(m.mean, m.sigma, m.level, self.alpha)
 
-        found, weights = most(context, score), context.weights
+        found, weights = largest_score(context, score), context.weights
         if self.by_weight and weights is not None:
             n_others = len(context.posterior.mean) - len(weights)  # no items
             share = torch.cat((weights / weights.max(), weights.new_zeros(n_others)))
@@ -252,7 +256,7 @@ class RanjanImprovement(ScoreRule):
         def score(m: Moments) -> Tensor:
             return ranjan_improvement(m.mean, m.sigma, m.level, self.alpha)
 
-        return by_ratio(most(context, score, 2), context)
+        return by_ratio(largest_score(context, score, 2), context)
 
 
 @dataclass(frozen=True)
@@ -278,7 +282,7 @@ class Ambiguity(ScoreRule):
 
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The ambiguity of each row's expected region, units of ``y``."""
-        return most(context, lambda m: ambiguity(*m.ends, m.level))
+        return largest_score(context, lambda m: ambiguity(*m.ends, m.level))
 
 
 @dataclass(frozen=True)
@@ -294,4 +298,4 @@ class Width(ScoreRule):
 
     def scores(self, context: SelectionContext) -> Tensor:
         r"""The width of each row's expected region, units of ``y``."""
-        return most(context, lambda m: m.ends[1] - m.ends[0])
+        return largest_score(context, lambda m: m.ends[1] - m.ends[0])

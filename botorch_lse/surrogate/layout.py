@@ -93,6 +93,10 @@ class Layout:
         r"""The scores by row per cost, where outputs differ in price."""
         return scores
 
+    def scores_by_row(self, scores: Tensor) -> Tensor:
+        r"""The scores by row, where a rule may have given them by candidate."""
+        return scores
+
     # --- measurements -----------------------------------------------------------------
 
     def at_candidates(self, data: Observations) -> Observations:
@@ -204,6 +208,12 @@ class OneOutputEach(Layout):
             return scores
         # What is worth less than nothing is not made better by a high cost.
         return torch.where(scores > 0, scores / costs, scores * costs)
+
+    def scores_by_row(self, scores: Tensor) -> Tensor:
+        r"""The scores by row; those of candidates count for each output, per cost."""
+        if len(scores) != self._n_candidates:
+            return scores
+        return self.per_cost(self.by_row(scores))
 
     def at_candidates(self, data: Observations) -> Observations:
         r"""The measurements at rows of the candidates, for tables and pictures."""

@@ -17,7 +17,7 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import chi2, kstest
 
-from botorch_lse import Observations, Pool, acquisition, strategies
+from botorch_lse import Batch, Observations, Pool, acquisition, strategies
 from botorch_lse.confidence.judges import RegionJudge
 from botorch_lse.confidence.regions import EmptyRegionWarning
 from botorch_lse.data.requests import PlanRequest
@@ -25,6 +25,7 @@ from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import AS_ESTIMATED
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
+from botorch_lse.rules import Rule, largest_score
 from botorch_lse.rules.base import SelectionContext
 from botorch_lse.rules.scores import drawn_beta
 from botorch_lse.strategies import (
@@ -356,6 +357,77 @@ def test_an_own_band_is_audited_by_its_region() -> None:
     judge = judge_of(NearTheMean(), [F])
     assert isinstance(judge, RegionJudge)
     assert judge.n_outputs == 1
+
+
+REGION = Above(0.3) & Below(0.5, output=1)
+TWO = torch.stack((F, F.flip(0)), dim=-1)
+POOLS = {"together": POOL, "one by one": POOL.at_outputs(2, costs=(1.0, 2.0))}
+
+
+@dataclass(frozen=True)
+class LeastDecided(ScoreRule):
+    r"""A rule of one's own for any region: that of ``Straddle``."""
+
+    intervals = Straddle.intervals
+
+    def scores(self, context: SelectionContext) -> torch.Tensor:
+        width = context.beta**0.5
+        return largest_score(
+            context, lambda m: width * m.sigma - (m.mean - m.level).abs()
+        )
+
+
+@dataclass(frozen=True)
+class OneCandidate(ScoreRule):
+    r"""A rule of one's own that scores candidates, whatever is measured of them."""
+
+    n: int = len(POOL)
+
+    def scores(self, context: SelectionContext) -> torch.Tensor:
+        found = torch.zeros(self.n, dtype=torch.float64)
+        found[7] = 1.0
+        return found
+
+
+def values_of(batch: Batch) -> torch.Tensor:
+    r"""The values of both outputs, or of each row's own."""
+    rows = batch.order
+    if batch.pool is POOL:
+        return TWO[rows]
+    return TWO.mT.reshape(-1)[rows]
+
+
+def rounds_of(pool: Pool, goal: Goal, rule: Rule, n: int = 3) -> list[State]:
+    model = GaussianProcess(MODEL, noise_std=0.1)
+    strategy = Strategy(pool, goal, model=model, rule=rule, batch_size=4)
+    states = [strategy.init()]
+    for _ in range(n):
+        batch = strategy.ask(states[-1])
+        states.append(strategy.tell(states[-1], batch.observe(values_of(batch))))
+    return states
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_an_own_rule_serves_regions_however_outputs_are_measured(pool: Pool) -> None:
+    ours = rounds_of(pool, REGION, Straddle())[-1].observations
+    own = rounds_of(pool, REGION, LeastDecided())[-1].observations
+    assert torch.equal(own.indices, ours.indices)
+
+
+def test_scores_of_candidates_count_for_each_output_by_its_cost() -> None:
+    model = GaussianProcess(MODEL, noise_std=0.0)
+    for pool in POOLS.values():
+        strategy = Strategy(pool, REGION, model=model, rule=OneCandidate())
+        assert strategy.ask(strategy.init()).order.tolist() == [7]
+    state = strategy.init()
+    state = strategy.tell(state, Observations([7], [0.0]))
+    assert strategy.ask(state).order.tolist() == [7 + len(POOL)]  # the dearer output
+
+
+def test_too_few_scores_are_refused() -> None:
+    rule = OneCandidate(n=len(POOL) - 1)
+    with pytest.raises(ValueError, match=r"Write them by row, or by `largest_score`"):
+        rounds_of(POOL, REGION, rule)
 
 
 def test_a_region_that_is_a_goal_is_refused() -> None:
