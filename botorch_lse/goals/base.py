@@ -20,7 +20,7 @@ from botorch_lse.confidence.classify import (
 )
 from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions
-from botorch_lse.data.classification import Classification
+from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.gaps import squared_gaps
@@ -146,6 +146,7 @@ class GoalFacts:
         level: This number, where it is known before any data.
         seeks_best: Whether "above" is the best row, or the best ones, so that a value
             has no side by itself.
+        meaning: What it is to be above, in words.
     """
 
     promise: str
@@ -157,6 +158,7 @@ class GoalFacts:
     has_one_level: bool = True
     level: float | None = None
     seeks_best: bool = False
+    meaning: str = "above"
 
 
 AS_ESTIMATED = "if the level is the one of the present means"
@@ -225,7 +227,7 @@ class Goal(ABC):
 
     def n_claims(self, n_items: int) -> int:
         r"""The number of intervals that must hold together in each round."""
-        return n_items
+        return self.facts.n_outputs * n_items
 
     def judge(self) -> Judge | None:
         r"""The judge of measured values; ``None`` for one level."""
@@ -321,14 +323,27 @@ class Goal(ABC):
     # --- the answer -------------------------------------------------------------------
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer as a ``Classification``, about one output.
+        r"""The answer; for several outputs ``mean`` and its bounds are margins.
+
+        A margin is how far a row is from where it would have another answer, in units
+        of each output (its prior's standard deviation), negative outside of the region.
 
         Args:
             sides: The side of each item.
             seen: The belief about the items.
             claim: The sentence about the confidence.
         """
-        region, own = self._region_of(seen), seen.regions
+        region, regions = self._region_of(seen), seen.all_regions
+        own, cells, scale = regions[0], region.cells, seen.belief.scale
+        contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
+        mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
+        correlation = seen.belief.correlation
+        numbers = own.mean, own.sigma, own.lower, own.upper
+        if len(regions) > 1:
+            ends = cells.margins(seen.lower, seen.upper, scale)
+            centre, _ = cells.margins(mean, mean, scale)
+            spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
+            numbers = centre, torch.stack(spread).amax(dim=0), *ends
         within = None
         if any(region.accuracies):
             now = region.sides_between(seen.lower, seen.upper)
@@ -337,15 +352,29 @@ class Goal(ABC):
             above=sides.side == ABOVE,
             below=sides.side == BELOW,
             undecided=sides.side == UNDECIDED,
-            lower=own.lower,
-            upper=own.upper,
-            mean=own.mean,
-            sigma=own.sigma,
-            probability_above=region.cells.probabilities([own.mean], [own.sigma])[
-                :, -1
-            ],
-            guarantee=with_contradictions(claim, own.contradicted),
+            mean=numbers[0],
+            sigma=numbers[1],
+            lower=numbers[2],
+            upper=numbers[3],
+            probability_above=cells.probabilities(mean, sigma, correlation)[:, -1],
+            guarantee=with_contradictions(claim, contradicted),
             pool=own.pool,
-            contradicted=own.contradicted,
+            contradicted=contradicted,
+            outputs=self._outputs_of(regions, region),
+            classes=sides.classes if isinstance(sides, ClassSides) else None,
             within=within,
+            meaning=self.facts.meaning,
+        )
+
+    def _outputs_of(
+        self, regions: Sequence[Regions], region: ValueRegion
+    ) -> tuple[OutputEstimate, ...]:
+        r"""The belief about each output, where there are several."""
+        if len(regions) == 1:
+            return ()
+        names = self.facts.names or tuple(f"y{j}" for j in range(len(regions)))
+        levels = [part.unbind(dim=1) for part in region.cells.levels]
+        return tuple(
+            OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper, own)
+            for name, r, own in zip(names, regions, levels, strict=True)
         )

@@ -15,16 +15,13 @@ from torch import Tensor
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, kind_of, real_vector
 from botorch_lse.confidence.classify import (
-    ABOVE,
-    BELOW,
-    UNDECIDED,
     Sides,
     accuracy,
-    with_contradictions,
 )
 from botorch_lse.confidence.judges import Judge, RegionJudge
+from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.arguments import checked_level
-from botorch_lse.data.classification import Classification, OutputEstimate
+from botorch_lse.data.classification import OutputEstimate
 from botorch_lse.functional.cells import UNKNOWN, Cells
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import ClassSides, Goal, GoalFacts, Intervals
@@ -134,6 +131,7 @@ class Region(Goal):
             n_comparisons=sum(len(part) for part in self._levels),
             has_one_level=level is not None,
             level=level,
+            meaning=self.meaning,
         )
 
     @property
@@ -239,10 +237,6 @@ class Region(Goal):
             )
         return f"{together}all decided rows are right{up_to}"
 
-    def n_claims(self, n_items: int) -> int:
-        r"""The number of intervals: one for each item and output."""
-        return self.n_outputs * n_items
-
     def judge(self) -> Judge:
         r"""The judge that compares the classes of values."""
         return RegionJudge(self.values)
@@ -265,56 +259,17 @@ class Region(Goal):
 
     # --- the answer -------------------------------------------------------------------
 
-    def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer; for several outputs ``mean`` and its bounds are margins.
-
-        A margin is how far a row is from where it would have another answer, in units
-        of each output (its prior's standard deviation), negative outside of the region.
-        """
-        regions, scale = seen.all_regions, seen.belief.scale
-        correlation = seen.belief.correlation
-        contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
-        claim = with_contradictions(claim, contradicted)
-        own = regions[0]
-        mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
-        cells = self.values.cells
-        probability = cells.probabilities(mean, sigma, correlation)[:, -1]
-        numbers = own.mean, own.sigma, own.lower, own.upper
-        if len(regions) > 1:
-            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
-            ends = cells.margins(lower, upper, scale)
-            centre, _ = cells.margins(mean, mean, scale)
-            spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]
-            numbers = centre, torch.stack(spread).amax(dim=0), *ends
-        within = None
-        if any(self.accuracies):
-            lower, upper = [r.lower for r in regions], [r.upper for r in regions]
-            now = self.values.sides_between(lower, upper)
-            within = (sides.side != UNDECIDED) & (now != sides.side)
+    def _outputs_of(
+        self, regions: Sequence[Regions], region: ValueRegion
+    ) -> tuple[OutputEstimate, ...]:
+        r"""The belief about each output; of one output where it has another level."""
+        if len(regions) == 1 and self.facts.level is not None:
+            return ()
         names = self.outputs or tuple(f"y{j}" for j in range(self.n_outputs))
-        is_plain = len(regions) == 1 and self.facts.level is not None
         levels = [tuple(leaf.levels for leaf in part) for part in self._levels]
-        return Classification(
-            above=sides.side == ABOVE,
-            below=sides.side == BELOW,
-            undecided=sides.side == UNDECIDED,
-            mean=numbers[0],
-            sigma=numbers[1],
-            lower=numbers[2],
-            upper=numbers[3],
-            probability_above=probability,
-            guarantee=claim,
-            pool=own.pool,
-            contradicted=contradicted,
-            outputs=()
-            if is_plain
-            else tuple(
-                OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper, own_levels)
-                for name, r, own_levels in zip(names, regions, levels, strict=True)
-            ),
-            classes=sides.classes if isinstance(sides, ClassSides) else None,
-            within=within,
-            meaning=self.meaning,
+        return tuple(
+            OutputEstimate(name, r.mean, r.sigma, r.lower, r.upper, own)
+            for name, r, own in zip(names, regions, levels, strict=True)
         )
 
 

@@ -274,7 +274,8 @@ def layout_of(pool: Pool, goal: Goal) -> Layout:
     if (pool.names or ("",))[-1] != OUTPUT or goal.facts.n_outputs == 1:
         return Layout(pool, goal.facts.n_outputs)
     M, number = goal.facts.n_outputs, pool.X[:, -1]
-    if not isinstance(goal, Region):
+    names = goal.facts.names
+    if goal.facts.n_comparisons == 0:
         raise UnsupportedError(
             "Expected a region as `goal`, such as `Above(1) & Below(2, output=1)`, "
             f"where rows measure one output each, but got {type(goal).__name__}."
@@ -287,9 +288,9 @@ def layout_of(pool: Pool, goal: Goal) -> Layout:
             "with as many outputs."
         )
     found = OneOutputEach(pool, M)
-    if goal.outputs and goal.outputs != found.names:
+    if names and names != found.names:
         raise ValueError(
             "Expected `pool.at_outputs` to name the outputs in the order of the "
-            f"`goal`, {goal.outputs}, but got {found.names}."
+            f"`goal`, {names}, but got {found.names}."
         )
     return found

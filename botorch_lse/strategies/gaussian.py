@@ -270,6 +270,11 @@ class GaussianAlgorithm(Algorithm):
             wanted = "whose `region` returns a ValueRegion, or None"
             came, remedy = f"got {kind_of(region)}", "Write `return Above(0.5).values`."
             raise ValueError(complaint("goal", wanted, came, remedy))
+        if region is not None and region.n_outputs != facts.n_outputs:
+            wanted = "whose `facts` have as many outputs as its region"
+            came = f"got {facts.n_outputs} and {region.n_outputs}"
+            remedy = "Give it `facts`: `GoalFacts(promise, n_outputs=2)`."
+            raise ValueError(complaint("goal", wanted, came, remedy))
         n, budget = len(self.items), self.model.memory_budget
         needed = self.goal.bytes_for(n)
         if needed > budget:

@@ -22,6 +22,7 @@ from botorch_lse.confidence.judges import RegionJudge
 from botorch_lse.confidence.regions import EmptyRegionWarning
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.value_region import ValueRegion
+from botorch_lse.goals import GoalFacts
 from botorch_lse.goals.base import AS_ESTIMATED
 from botorch_lse.papers import PALStrategy
 from botorch_lse.papers.kone2025 import Diameter, ParetoByRectangles
@@ -365,6 +366,21 @@ POOLS = {"together": POOL, "one by one": POOL.at_outputs(2, costs=(1.0, 2.0))}
 
 
 @dataclass(frozen=True)
+class BothAtOnce(Goal):
+    r"""A goal of one's own about two outputs."""
+
+    n_outputs: int = 2
+
+    @property
+    def facts(self) -> GoalFacts:
+        n, promise = self.n_outputs, "all decided rows are right"
+        return GoalFacts(promise, n_outputs=n, n_comparisons=2, has_one_level=False)
+
+    def region(self, mean: Sequence[torch.Tensor]) -> ValueRegion:
+        return REGION.values
+
+
+@dataclass(frozen=True)
 class LeastDecided(ScoreRule):
     r"""A rule of one's own for any region: that of ``Straddle``."""
 
@@ -428,6 +444,31 @@ def test_too_few_scores_are_refused() -> None:
     rule = OneCandidate(n=len(POOL) - 1)
     with pytest.raises(ValueError, match=r"Write them by row, or by `largest_score`"):
         rounds_of(POOL, REGION, rule)
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_an_own_goal_of_two_outputs_is_answered_like_its_region(pool: Pool) -> None:
+    ours = rounds_of(pool, REGION, Straddle())[-1].classification
+    own = rounds_of(pool, BothAtOnce(), Straddle())[-1].classification
+    assert (own.above | own.below).any()
+    for name in (
+        "above",
+        "below",
+        "mean",
+        "sigma",
+        "lower",
+        "upper",
+        "probability_above",
+    ):
+        torch.testing.assert_close(getattr(own, name), getattr(ours, name))
+    assert [o.name for o in own.outputs] == [o.name for o in ours.outputs]
+    for mine, other in zip(own.outputs, ours.outputs, strict=True):
+        torch.testing.assert_close(mine.levels, other.levels)
+
+
+def test_an_own_goal_says_how_many_outputs_it_has() -> None:
+    with pytest.raises(ValueError, match=r"got 1 and 2\. Give it `facts`"):
+        Strategy(POOL, BothAtOnce(n_outputs=1))
 
 
 def test_a_region_that_is_a_goal_is_refused() -> None:
