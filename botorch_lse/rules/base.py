@@ -608,24 +608,8 @@ def largest_score(
         if one.matters is not None:
             scores = scores.masked_fill(~one.matters, -torch.inf)
         found.append(scores)
-    if not context.fits.layout.is_together:
-        return _by_output(context, found)
-    return found[0] if len(found) == 1 else torch.stack(found).amax(dim=0)
-
-
-def _by_output(context: SelectionContext, scores: Sequence[Tensor]) -> Tensor:
-    r"""The largest score of each row among the levels of its output, per cost.
-
-    Args:
-        context: The belief and the rows to choose from.
-        scores: ``N`` scores of each comparison.
-    """
-    none = torch.full_like(context.posterior.mean, -torch.inf)
-    best = [none] * len(context.posteriors)
-    for one, own in zip(context.comparisons, scores, strict=True):
-        best[one.output] = best[one.output].maximum(own)
-    layout = context.fits.layout
-    return layout.per_cost(layout.values(best))
+    outputs = [one.output for one in context.comparisons]
+    return context.fits.layout.largest(outputs, found)
 
 
 def expected_regions(

@@ -197,7 +197,7 @@ class ComposedStrategy(Strategy):
 
         Not with a bounded norm, nor where outputs are correlated or measured singly.
         """
-        is_alone = self.layout.is_together and self.parts.model.together is None
+        is_alone = self.layout.takes_history and self.parts.model.together is None
         return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:

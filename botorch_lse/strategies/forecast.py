@@ -144,7 +144,7 @@ def planned_for_all(
     posteriors: Sequence[PoolPosterior],
     noise: Sequence[Tensor],
     items: Tensor,
-    gives_all: bool,
+    revealed: Callable[[int], Sequence[int]],
     open_after: Callable[[tuple[PoolPosterior, ...]], Tensor],
 ) -> int | None:
     r"""The length of a plan for several outputs after which no item is open.
@@ -157,7 +157,7 @@ def planned_for_all(
         posteriors: One per output, on ``P`` points, of which the first are rows.
         noise: For each output ``N`` noise variances of the rows.
         items: ``T`` points that are to be decided.
-        gives_all: Whether a measurement gives all outputs.
+        revealed: From an output to those that its measurement reveals.
         open_after: From the posteriors after a part of the plan to ``T`` bools: which
             items are still open.
 
@@ -176,8 +176,8 @@ def planned_for_all(
         widths = [plan.left[items[is_open]] / plan.start.scale**2 for plan in plans]
         output, item = divmod(int(torch.cat(widths).argmax()), len(widths[0]))
         row = plans[output].best_row(int(items[is_open][item]))
-        for plan in plans if gives_all else [plans[output]]:
-            plan.measure(row)
+        for j in revealed(output):
+            plans[j].measure(row)
         n += 1
     return None
 

@@ -1635,7 +1635,7 @@ class GaussianAlgorithm(Algorithm):
             return sides.side == UNDECIDED
 
         fits = belief.fits
-        given = fits.posteriors, fits.noise, self.item_rows, fits.layout.is_together
+        given = fits.posteriors, fits.noise, self.item_rows, fits.layout.revealed
         return planned_for_all(*given, open_after)
 
 

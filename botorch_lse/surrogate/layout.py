@@ -44,6 +44,11 @@ class Layout:
         return 1
 
     @property
+    def takes_history(self) -> bool:
+        r"""Whether measurements of any points can be told, which have all outputs."""
+        return True
+
+    @property
     def candidates(self) -> Pool:
         r"""The pool whose rows are decided."""
         return self.pool
@@ -74,7 +79,20 @@ class Layout:
         r"""The rows of candidates given by output: the inverse of ``split``."""
         return each[0]
 
+    def revealed(self, output: int) -> Sequence[int]:
+        r"""The outputs that a measurement of an output reveals."""
+        return range(self.n_outputs)
+
     # --- numbers of each output -------------------------------------------------------
+
+    def at_rows(self, each: Sequence[Tensor], rows: Tensor) -> Tensor:
+        r"""The numbers of measurements: one for each value that rows give (``n x m``).
+
+        Args:
+            each: For each output a number of each candidate.
+            rows: ``n`` rows.
+        """
+        return torch.stack([own[rows] for own in each], dim=-1)
 
     def values(self, each: Sequence[Tensor]) -> Tensor:
         r"""The numbers by row: of the row's own output, or of the first output."""
@@ -92,6 +110,15 @@ class Layout:
     def per_cost(self, scores: Tensor) -> Tensor:
         r"""The scores by row per cost, where outputs differ in price."""
         return scores
+
+    def largest(self, outputs: Sequence[int], scores: Sequence[Tensor]) -> Tensor:
+        r"""The largest score of each row among those of the outputs that it measures.
+
+        Args:
+            outputs: The output that each of the scores is about.
+            scores: For each of them ``N`` scores of candidates.
+        """
+        return scores[0] if len(scores) == 1 else torch.stack(list(scores)).amax(dim=0)
 
     def scores_by_row(self, scores: Tensor) -> Tensor:
         r"""The scores by row, where a rule may have given them by candidate."""
@@ -149,6 +176,11 @@ class OneOutputEach(Layout):
         return self.n_outputs
 
     @property
+    def takes_history(self) -> bool:
+        r"""Whether measurements of any points can be told: their output is not."""
+        return False
+
+    @property
     def _n_candidates(self) -> int:
         return len(self.pool) // self.n_outputs
 
@@ -193,6 +225,14 @@ class OneOutputEach(Layout):
         r"""The rows of candidates that are given by output."""
         return torch.cat([self.rows_of(j, own) for j, own in enumerate(each)])
 
+    def revealed(self, output: int) -> Sequence[int]:
+        r"""The outputs that a measurement of an output reveals: itself alone."""
+        return (output,)
+
+    def at_rows(self, each: Sequence[Tensor], rows: Tensor) -> Tensor:
+        r"""The numbers of measurements: of each row that of its output (``n x 1``)."""
+        return self.values(each)[rows].unsqueeze(-1)
+
     def values(self, each: Sequence[Tensor]) -> Tensor:
         r"""The number, by row, of the output that it measures."""
         return torch.cat(list(each))
@@ -208,6 +248,13 @@ class OneOutputEach(Layout):
             return scores
         # What is worth less than nothing is not made better by a high cost.
         return torch.where(scores > 0, scores / costs, scores * costs)
+
+    def largest(self, outputs: Sequence[int], scores: Sequence[Tensor]) -> Tensor:
+        r"""The largest score of each row among those of its output, per cost."""
+        best = [scores[0].new_full((self._n_candidates,), -torch.inf)] * self.n_outputs
+        for output, own in zip(outputs, scores, strict=True):
+            best[output] = best[output].maximum(own)
+        return self.per_cost(self.values(best))
 
     def scores_by_row(self, scores: Tensor) -> Tensor:
         r"""The scores by row; those of candidates count for each output, per cost."""

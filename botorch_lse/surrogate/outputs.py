@@ -310,12 +310,8 @@ class GaussianProcesses:
         if observations.yvar is not None or any(v is None for v in known):
             return observations
         columns = [v for v in known if v is not None]
-        if not self.layout.is_together:
-            yvar = self.layout.values(columns)[observations.indices]
-            return replace(observations, yvar=yvar)
-        columns = [v[observations.indices] for v in columns]
-        yvar = columns[0] if observations.y.ndim == 1 else torch.stack(columns, dim=-1)
-        return replace(observations, yvar=yvar)
+        yvar = self.layout.at_rows(columns, observations.indices)
+        return replace(observations, yvar=yvar.view(observations.y.shape))
 
     def count_round(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The fits after one more complete round, also of a burn-in that goes on.
@@ -501,10 +497,7 @@ class GaussianProcesses:
     def _raised(self, history: Observations, floors: Sequence[Tensor]) -> Tensor:
         r"""The told noise variances, raised to what repeats say."""
         assert history.yvar is not None
-        rows = history.indices
-        if not self.layout.is_together:
-            return torch.maximum(history.yvar, self.layout.values(floors)[rows])
-        least = torch.stack([floor[rows] for floor in floors], dim=-1)
+        least = self.layout.at_rows(floors, history.indices)
         return torch.maximum(history.yvar, least.view(history.yvar.shape))
 
     def refuted(self, history: Observations) -> list[Refuted | None]:

@@ -123,7 +123,7 @@ class GaussianProcess:
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs, pool, outputs)
         layout = layout or Layout(pool, n_outputs)
-        if not layout.is_together and self.history is not None:
+        if self.history is not None and not layout.takes_history:
             raise UnsupportedError(
                 "Expected no `history` where a measurement gives one output. Leave it "
                 "out, or tell it as measurements of rows."

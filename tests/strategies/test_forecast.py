@@ -168,12 +168,13 @@ def test_a_plan_for_several_outputs_equals_the_closed_form() -> None:
 
     exact = 3 * 10  # 0.5 (1 / 0.051 - 1) = 9.3 of each row, whatever 0.25 takes
     given = (posterior, posterior), noise, torch.arange(3)
-    found = planned_for_all(*given, True, open_after)
+    found = planned_for_all(*given, lambda j: (0, 1), open_after)
     assert exact <= found <= 1.1 * exact
     # One output at a time: 0.25 (1 / 0.051 - 1) = 4.7 of each row besides.
-    found = planned_for_all(*given, False, open_after)
+    found = planned_for_all(*given, lambda j: (j,), open_after)
     assert exact + 15 <= found <= 1.1 * (exact + 15)
-    assert planned_for_all(*given, True, lambda p: torch.ones(3).bool()) is None
+    never = planned_for_all(*given, lambda j: (j,), lambda p: torch.ones(3).bool())
+    assert never is None
 
 
 def test_nothing_is_foreseen_where_nothing_suffices() -> None:
