@@ -16,100 +16,130 @@ QUICK_RUNS = 40
 """So many without a wrong one show a failure probability of at most 0.1."""
 
 
+COMMANDS = {
+    "list": "name the benchmarks",
+    "paper": "reproduce a paper, claim by claim",
+    "limits": "compare samples with an oracle's",
+    "trust": "count false answers of learnt models",
+    "peers": "compare rules by the error they leave",
+    "reliability": "count runs until a failure probability is known",
+    "guarantee": "simulate a guarantee",
+    "speed": "measure time and memory on one core",
+}
+"""What each command does."""
+RECORDED = ("trust", "peers", "reliability")
+"""The commands whose runs can be recorded, one by one."""
+
+
 def build_parser() -> argparse.ArgumentParser:
     r"""The parser of the command line: a group, a name, and options."""
     parser = argparse.ArgumentParser(
         prog="python -m botorch_lse.benchmark",
         description="Reproduce papers, simulate guarantees, compare, measure speed.",
     )
-    commands = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
-    commands.add_parser("list", help="name the benchmarks")
-    paper = commands.add_parser("paper", help="reproduce a paper, claim by claim")
-    limits = commands.add_parser("limits", help="compare samples with an oracle's")
-    trust = commands.add_parser("trust", help="count false answers of learnt models")
-    peers = commands.add_parser("peers", help="compare rules by the error they leave")
-    reliability = commands.add_parser(
-        "reliability", help="count runs until a failure probability is known"
+    made = parser.add_subparsers(dest="kind", required=True, metavar="COMMAND")
+    commands = {name: made.add_parser(name, help=it) for name, it in COMMANDS.items()}
+    for name, command in commands.items():
+        _add_size(name, command)
+        if name in (*RECORDED, "guarantee"):
+            _add_engine(name, command)
+        if name in RECORDED:
+            _add_record(command)
+        _add_own(name, command)
+        if name != "list":
+            _add_name_and_folder(name, command)
+    return parser
+
+
+def _add_size(name: str, command: argparse.ArgumentParser) -> None:
+    r"""Add the options of a command that say how much is run."""
+    add = command.add_argument
+    if name in ("paper", "limits", *RECORDED):
+        add("--quick", action="store_true", help="few seeds")
+        add("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
+    if name == "guarantee":
+        default = "default: as `list` says, else 200"
+        add("--runs", type=int, metavar="K", help=f"runs ({default})")
+        unless = f"{QUICK_RUNS} runs, unless --runs says"
+        add("--quick", action="store_true", help=unless)
+    if name == "speed":
+        add("--quick", action="store_true", help="small pools only (lookahead)")
+
+
+def _add_engine(name: str, command: argparse.ArgumentParser) -> None:
+    r"""Add the options that say where runs are made."""
+    default = "no other" if name == "guarantee" else "one per core"
+    command.add_argument(
+        "--workers", type=int, metavar="K", help=f"processes (default: {default})"
     )
-    for command in (paper, limits, trust, peers, reliability):
-        command.add_argument("--quick", action="store_true", help="few seeds")
-        command.add_argument("--seeds", type=int, metavar="K", help="seeds 0 to K - 1")
-    for command in (paper, limits, peers):
+    command.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="processes",
+        help="where runs are made (default: processes of this machine)",
+    )
+
+
+def _add_record(command: argparse.ArgumentParser) -> None:
+    r"""Add the options of runs that are recorded."""
+    command.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="add each run to FILE as it ends; runs that it holds are not repeated",
+    )
+    command.add_argument(
+        "--recorded",
+        dest="only_recorded",
+        action="store_true",
+        help="run nothing: draw tables of the runs that --record FILE holds",
+    )
+
+
+def _add_own(name: str, command: argparse.ArgumentParser) -> None:
+    r"""Add the options that one or a few commands have by themselves."""
+    if name in ("paper", "limits", "peers"):
         command.add_argument(
             "--data", type=Path, metavar="DIR", help="folder with data sets not shipped"
         )
-    guarantee = commands.add_parser("guarantee", help="simulate a guarantee")
-    for command in (trust, peers, reliability, guarantee):
-        default = "no other" if command is guarantee else "one per core"
+    if name == "peers":
         command.add_argument(
-            "--workers", type=int, metavar="K", help=f"processes (default: {default})"
+            "--package",
+            dest="packages",
+            action="append",
+            default=[],
+            metavar="NAME=COMMAND",
+            help="a peer's package that chooses rows as well (peers packages)",
+        )
+    if name == "guarantee":
+        command.add_argument(
+            "--divide-widths",
+            type=float,
+            metavar="F",
+            help="divide all confidence widths by F instead of the power check by 3",
+        )
+    if name == "speed":
+        command.add_argument(
+            "--device", default="cpu", help="where to compute, such as cuda (rows)"
         )
         command.add_argument(
-            "--engine",
-            choices=ENGINES,
-            default="processes",
-            help="where runs are made (default: processes of this machine)",
+            "--only",
+            action="append",
+            default=[],
+            metavar="WHAT",
+            help="measure one line of the table and no other, such as qEAVC (growth)",
         )
-    for command in (trust, peers, reliability):
-        command.add_argument(
-            "--record",
-            type=Path,
-            metavar="FILE",
-            help="add each run to FILE as it ends; runs that it holds are not repeated",
-        )
-        command.add_argument(
-            "--recorded",
-            dest="only_recorded",
-            action="store_true",
-            help="run nothing: draw tables of the runs that --record FILE holds",
-        )
-    peers.add_argument(
-        "--package",
-        dest="packages",
-        action="append",
-        default=[],
-        metavar="NAME=COMMAND",
-        help="a peer's package that chooses rows as well (peers packages)",
-    )
-    guarantee.add_argument(
-        "--runs", type=int, metavar="K", help="runs (default: as `list` says, else 200)"
-    )
-    guarantee.add_argument(
-        "--quick", action="store_true", help=f"{QUICK_RUNS} runs, unless --runs says"
-    )
-    guarantee.add_argument(
-        "--divide-widths",
-        type=float,
-        metavar="F",
-        help="divide all confidence widths by F instead of the power check by 3",
-    )
-    speed = commands.add_parser("speed", help="measure time and memory on one core")
-    speed.add_argument(
-        "--quick", action="store_true", help="small pools only (lookahead)"
-    )
-    speed.add_argument(
-        "--device", default="cpu", help="where to compute, such as cuda (rows)"
-    )
-    speed.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="WHAT",
-        help="measure one line of the table and no other, such as qEAVC (growth)",
-    )
-    for command in (limits, trust, peers, reliability):
+
+
+def _add_name_and_folder(name: str, command: argparse.ArgumentParser) -> None:
+    r"""Add the benchmark to run, and where results go."""
+    if name in ("limits", *RECORDED):
         command.add_argument("name", metavar="NAME", nargs="?", default="all")
-    for command in (paper, guarantee, speed):
+    else:
         command.add_argument("name", metavar="NAME", help="see `list`")
-    for command in (paper, guarantee, trust, peers, reliability, limits, speed):
-        command.add_argument(
-            "--out",
-            type=Path,
-            metavar="DIR",
-            help="write results.json and figures here"
-            + (" (default: out/NAME)" if command is paper else ""),
-        )
-    return parser
+    default = " (default: out/NAME)" if name == "paper" else ""
+    words = f"write results.json and figures here{default}"
+    command.add_argument("--out", type=Path, metavar="DIR", help=words)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
