@@ -65,23 +65,3 @@ def excess(
         Bogunovic et al. (2016), Eq. (24), times ``beta``.
     """
     return (beta * variance - eta**2).clamp_min(0.0)
-
-
-def truncated_sum(
-    variance: Tensor, counted: Tensor, beta: float | Tensor, eta: float | Tensor
-) -> Tensor:
-    r"""The sum over counted ``v`` of ``max(beta s(v)^2, eta^2)``.
-
-    With the targets that still count after an observation, it is what is subtracted in
-    the paper's variant "anticipating changes".
-
-    Args:
-        variance: ``... x T``.
-        counted: ``... x T`` bools.
-        beta: The squared width.
-        eta: Widths below this count as reached; units of ``y``.
-
-    Source:
-        Bogunovic et al. (2016), Eq. (3) and Appendix A.
-    """
-    return ((beta * variance).clamp_min(eta**2) * counted).sum(dim=-1)

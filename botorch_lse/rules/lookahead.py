@@ -707,7 +707,7 @@ class Reductions:
             return effect_at(targets).whole(self.posterior.variance[targets])
 
         def sums(some: Reductions) -> Tensor:
-            is_whole = len(some.targets) == len(self.targets) and some._is_one_part
+            is_whole = len(some.targets) == len(self.targets) and len(some.parts()) == 1
             return some._every_sum(effect_at, None if is_whole else beside)
 
         return self.best(sums, whole)
@@ -867,10 +867,6 @@ class Reductions:
         keep_memory()
         for part in self.parts():
             yield part, self._blocks_of(self.targets[part])
-
-    @property
-    def _is_one_part(self) -> bool:
-        return len(self.parts()) == 1
 
     def parts(self) -> list[slice]:
         r"""The targets in parts whose path rows fit the memory budget."""

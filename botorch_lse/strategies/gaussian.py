@@ -599,10 +599,7 @@ class GaussianAlgorithm(Algorithm):
         return replace(belief.early.belief, early=belief.early, remarks=belief.remarks)
 
     def _refitted(self, fits: Posterior, history: Observations, seed: int) -> Belief:
-        def raise_scale(output: int, prior: GPPrior, own: Observations) -> GPPrior:
-            return self._with_raised_scale(output, prior, own)
-
-        fits = self.model.restarted(fits, history, seed, raise_scale)
+        fits = self.model.restarted(fits, history, seed, self._with_raised_scale)
         return self._after_history(self._prior_belief(fits), history)
 
     def _slips(

@@ -3,7 +3,7 @@ r"""All outputs together: initial design, repeats, and the times of fits."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -345,16 +345,11 @@ class GaussianProcesses:
             return none
         last = history.round[min(n, len(history)) - 1]
         found = [none]
-        for own, places in self._places_by_output(history):
+        for j, own in enumerate(self.by_output(history)):
+            places = self.layout.places(history.indices, j)
             found.append(places[gross(own.y)])
         places = torch.cat(found).unique()
         return places[history.round[places] <= last]
-
-    def _places_by_output(
-        self, history: Observations
-    ) -> Iterator[tuple[Observations, Tensor]]:
-        for j, own in enumerate(self.by_output(history)):
-            yield own, self.layout.places(history.indices, j)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
         r"""Whether rows can be measured at points not measured yet (``N`` bools).

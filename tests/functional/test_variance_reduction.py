@@ -9,7 +9,6 @@ from botorch_lse.functional.variance_reduction import (
     excess,
     joint_gain,
     single_gain,
-    truncated_sum,
 )
 from botorch_lse.models.gaussian_process import least_noise
 
@@ -69,13 +68,6 @@ def test_excess_is_all_that_can_be_removed() -> None:
     )
     want = np.maximum(4.0 * BEFORE - 4.0, 0.0)
     np.testing.assert_allclose(excess(variance, 4.0, 2.0).numpy(), want)
-
-
-def test_truncated_sums_run_over_the_rows_counted() -> None:
-    counted = torch.tensor([True, False, True, True, False, True])
-    found = truncated_sum(torch.tensor(BEFORE), counted, 4.0, 5.0)
-    want = np.maximum(4.0 * BEFORE, 25.0)[counted.numpy()].sum()
-    assert float(found) == pytest.approx(want, rel=RTOL)
 
 
 def test_a_known_point_without_noise_gains_nothing() -> None:
