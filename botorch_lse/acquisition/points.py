@@ -245,15 +245,7 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Set the points that are being measured: they shrink the variance.
-
-        Args:
-            X_pending: ``n' x d``, or ``None``.
-
-        Raises:
-            BotorchTensorDimensionError: If it is not a matrix with the columns of the
-                model's inputs.
-        """
+        r"""Set the points being measured: see ``MarginalAcquisitionFunction``."""
         if self.region is None:
             super().set_X_pending(X_pending)
             return
@@ -745,11 +737,7 @@ class LSEAmbiguity(RegionAcquisitionFunction):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Set the points that are being measured: see ``RegionAcquisitionFunction``.
-
-        Args:
-            X_pending: ``n' x d``, or ``None``.
-        """
+        r"""Set the points being measured: see ``RegionAcquisitionFunction``."""
         if self.region is None:
             super().set_X_pending(X_pending)
             return

@@ -984,15 +984,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
         self.units = units_of(outputs)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        r"""Set the points that are being measured: they count as observed.
-
-        Args:
-            X_pending: ``n' x d``, or ``None``.
-
-        Raises:
-            BotorchTensorDimensionError: If it is not a matrix with the columns of the
-                targets.
-        """
+        r"""Set the points being measured: see ``TargetAcquisitionFunction``."""
         if self.region is None:
             super().set_X_pending(X_pending)
             return

@@ -1280,12 +1280,7 @@ class GaussianAlgorithm(Algorithm):
         return not belief.fits.learns_noise
 
     def can_estimate(self, belief: Belief, early: bool = False) -> bool:
-        r"""Whether there is a model to decide by, of values on both sides.
-
-        Args:
-            belief: The belief after the complete rounds.
-            early: Whether one that does not decide yet will do.
-        """
+        r"""Whether there is a model to decide by; see ``Predicts.can_estimate``."""
         is_ready = belief.fits.is_informed and belief.one_sided is None
         if belief.is_early or not is_ready:
             return early and is_ready
