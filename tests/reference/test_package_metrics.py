@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from botorch_lse.strategies.criteria.base import Criterion
-from tests.reference import metrics
+from tests.reference import metrics, ways
 
 ADAPTER = 200
 """As many code lines at most has what speaks to another engine by ask and tell."""
@@ -26,8 +26,11 @@ def test_methods_are_those_that_others_may_implement() -> None:
     assert not [name for name in found if name.startswith("_")]
 
 
-def test_asking_was_watched() -> None:
-    assert "strategies/loop.py" in metrics.files_of_ask()
+def test_asking_and_telling_were_watched() -> None:
+    asked, told = ways.ways_of_strategies()
+    assert ("strategies/loop.py", "Strategy.ask") in asked
+    assert ("strategies/loop.py", "Strategy.tell") in told
+    assert not [name for _, name in asked | told if "<lambda>" in name[-8:]]
 
 
 def test_ancestors_are_counted() -> None:
