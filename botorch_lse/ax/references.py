@@ -30,6 +30,7 @@ from botorch.models import SingleTaskGP
 from botorch_lse import strategies
 from botorch_lse.data.observations import History
 from botorch_lse.models.kernels import LearntKernel
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.strategies import (
     ContentStop,
     GaussianProcess,
@@ -39,7 +40,16 @@ from botorch_lse.strategies import (
     Strategy,
 )
 
-PARTS = (Goal, Rule, GaussianProcess, LearntKernel, RowCosts, ContentStop, History)
+PARTS = (
+    Goal,
+    Rule,
+    GaussianProcess,
+    LearntKernel,
+    Outcome,
+    RowCosts,
+    ContentStop,
+    History,
+)
 """The classes of parts of a composed strategy: dataclasses, stored by their fields."""
 PAPERS = "botorch_lse.papers"
 """The public address of strategies that only a paper needs; nothing imports them."""

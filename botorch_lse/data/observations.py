@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,10 +69,13 @@ class Observations:
         lines: What the ``n`` lines of a table say of their rows, for ``check_rows``.
         outputs: The names of the ``m`` outputs, where they are known: of a table ``y``
             its columns. A strategy whose goal names outputs takes them by name.
+        trials: How many trials each entry counts the successes of, one number or ``n``:
+            ``y`` are then numbers of successes, and are kept as shares, with ``trials``
+            as ``counts``.
 
     Raises:
-        ValueError: If a value is not finite or a variance negative, or if known and
-            unknown variances are mixed.
+        ValueError: If a value is not finite, a variance negative, or known and unknown
+            variances are mixed; if there are more successes than trials.
         BotorchTensorDimensionError: If the lengths differ.
     """
 
@@ -83,9 +86,10 @@ class Observations:
     counts: Tensor | None = None
     lines: pd.DataFrame | None = field(default=None, repr=False)
     outputs: tuple[str, ...] | None = field(default=None, repr=False)
+    trials: InitVar[Any] = None
 
     @ordinary
-    def __post_init__(self) -> None:
+    def __post_init__(self, trials: Any) -> None:
         given, values = self.indices, self.y
         indices = row_indices(given, "indices")
         n = indices.numel()
@@ -96,6 +100,8 @@ class Observations:
         _set_fields(self, indices=indices, y=y, outputs=outputs)
         if self.yvar is not None:
             _set_fields(self, yvar=at_home(_variances(noise, y)))
+        if trials is not None:
+            self._count_successes(trials)
         for name, least in (("round", 0), ("counts", 1)):
             given = getattr(self, name)
             if given is None:
@@ -107,6 +113,31 @@ class Observations:
                 wanted = f"to be one number of at least {least} per entry ({n})"
                 raise ValueError(complaint(name, wanted, f"got {given!r}"))
             _set_fields(self, **{name: numbers})
+
+    def _count_successes(self, trials: Any) -> None:
+        r"""Keep numbers of successes as shares of the trials.
+
+        Raises:
+            ValueError: If there are more of them than trials, or ``counts`` as well.
+        """
+        if self.counts is not None or self.yvar is not None:
+            came = "got `counts` or `yvar` as well, which are of mean values"
+            raise ValueError(complaint("trials", "to come alone", came))
+        n = whole_numbers(trials, "trials").to(self.y)
+        n = n.expand(len(self)) if n.ndim == 0 else n
+        if n.shape != (len(self),) or bool((n < 1).any()):
+            wanted = f"to be one number of at least 1 per entry ({len(self)})"
+            raise ValueError(complaint("trials", wanted, f"got {trials!r}"))
+        successes = self.y.reshape(len(self), -1)
+        wrong = (successes < 0) | (successes > n.unsqueeze(-1))
+        wrong |= successes != successes.round()
+        if bool(wrong.any()):
+            place, column = wrong.nonzero()[0].tolist()
+            came = f"got {float(successes[place, column]):g} of {int(n[place])}"
+            wanted = "to be whole numbers of successes, at most `trials`"
+            raise ValueError(complaint("y", wanted, came))
+        share = (successes / n.unsqueeze(-1)).view(self.y.shape)
+        _set_fields(self, y=share, counts=n.long())
 
     def __len__(self) -> int:
         return self.indices.numel()

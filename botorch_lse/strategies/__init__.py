@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Or,
         Region,
     )
+    from botorch_lse.models.outcomes import Binary
     from botorch_lse.rules.base import Rule, ScoreRule
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
@@ -151,6 +152,7 @@ else:
             "MisclassificationProbability": "botorch_lse.rules.switching",
             "SwitchingRule": "botorch_lse.rules.switching",
             "TruncatedVariance": "botorch_lse.rules.truncated",
+            "Binary": "botorch_lse.models.outcomes",
             "GaussianProcess": "botorch_lse.surrogate.settings",
         },
     )
@@ -163,6 +165,7 @@ __all__ = [
     "And",
     "Below",
     "Between",
+    "Binary",
     "ComposedStrategy",
     "ContentKnown",
     "ContentStop",

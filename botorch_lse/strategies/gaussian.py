@@ -45,9 +45,11 @@ from botorch_lse.functional.limits import moment_matched
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import Goal, Intervals
 from botorch_lse.goals.one_sided import CLEAR, side_of_all
+from botorch_lse.goals.outcome_levels import in_units, on_latent_scale
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.planning import Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.rules.base import (
@@ -204,7 +206,7 @@ class GaussianAlgorithm(Algorithm):
 
         Args:
             strategy: One with ``pool``, ``batch_size``, ``delta`` and ``beta``.
-            goal: The question.
+            goal: The question, in the units of what is measured.
             rule: Which rows come next.
             model: What is believed of each output.
             items: What is to be decided; default the pool.
@@ -214,7 +216,7 @@ class GaussianAlgorithm(Algorithm):
         return cls(
             strategy.pool,
             strategy.pool if items is None else items,
-            goal,
+            on_latent_scale(goal, [output.outcome for output in model.outputs]),
             rule.on(strategy.pool),
             model,
             strategy.batch_size or 1,
@@ -224,6 +226,11 @@ class GaussianAlgorithm(Algorithm):
             size_is_open=strategy.batch_size is None,
             **more,
         )
+
+    @cached_property
+    def outcomes(self) -> tuple[Outcome | None, ...]:
+        r"""The outcome that is measured of each output; ``None``: a number."""
+        return tuple(output.outcome for output in self.model.outputs)
 
     @property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
@@ -353,7 +360,8 @@ class GaussianAlgorithm(Algorithm):
     @cached_property
     def is_theorem(self) -> bool:
         r"""Whether a theorem gives the widths, which needs fixed hyper-parameters."""
-        return self.claims_confidence and self.model.is_fixed
+        is_fixed = self.model.is_fixed and not self.model.has_outcomes
+        return self.claims_confidence and is_fixed
 
     @cached_property
     def guarantee(self) -> str:
@@ -401,6 +409,12 @@ class GaussianAlgorithm(Algorithm):
                 f"{claim}, were the fitted hyper-parameters the true ones: the theorem "
                 f"({source}) does not cover fitting."
             )
+        if self.model.has_outcomes:
+            return (
+                f"{claim}, were the posteriors of latent functions normal, as they are "
+                "approximated; assumes that these functions are drawn from the given "
+                f"Gaussian processes, and independent results ({source})."
+            )
         drawn = "f drawn from the given Gaussian process"
         if self.model.together is not None:
             drawn = "outputs drawn together from the given Gaussian process"
@@ -416,6 +430,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The sentences that a guarantee adds where the model is fitted."""
         raised = ", whose scale was raised so that the level is plausible"
         raises = self.level_z is not None and self.goal.facts.directions is None
+        raises &= not self.model.has_outcomes
         words = (
             f"Decided under the fitted model{raised if raises else ''}. No "
             "guarantee if the function varies faster elsewhere than where it was "
@@ -600,7 +615,9 @@ class GaussianAlgorithm(Algorithm):
 
     def _refitted(self, fits: Posterior, history: Observations, seed: int) -> Belief:
         fits = self.model.restarted(fits, history, seed, self._with_raised_scale)
-        return self._after_history(self._prior_belief(fits), history)
+        measured = self.model.as_measured(fits, history)
+        found = self._after_history(self._prior_belief(fits), measured)
+        return replace(found, fits=self.model.after_results(found.fits))
 
     def _slips(
         self, fits: Posterior, history: Observations, seed: int
@@ -658,6 +675,8 @@ class GaussianAlgorithm(Algorithm):
     def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
         found: list[Remark | None] = []
         for j, own in enumerate(self.model.by_output(history)):
+            if self.model.outputs[j].outcome is not None:
+                continue
             between = learnt.fits.posteriors[j].prior.noise_between
             if between is not None:
                 is_repeated = self.model.n_replicates(own) > 0
@@ -712,6 +731,7 @@ class GaussianAlgorithm(Algorithm):
         for j, (output, own, posterior, noise) in enumerate(parts):
             # The default model with a noise of its own has nothing that was stated.
             is_stated = output.model is not None or own.yvar is not None
+            is_stated &= output.outcome is None
             is_own = torch.equal(posterior.indices, own.indices)
             if len(own) == 0 or posterior.is_correlated or not (is_stated and is_own):
                 continue
@@ -732,6 +752,8 @@ class GaussianAlgorithm(Algorithm):
             return ()
         for j, own in enumerate(self.model.by_output(used)):
             posterior, output = fits.posteriors[j], self.model.outputs[j]
+            if output.outcome is not None:
+                continue
             noise, y = fits.noise_of(used)[j], own.y
             if output.history is not None:
                 before = output.noise_of_history(posterior.prior)
@@ -803,7 +825,7 @@ class GaussianAlgorithm(Algorithm):
         fits = belief.fits
         if not fits.is_informed or fits.learns_noise or belief.is_early:
             return belief.ahead
-        found = fits.surprises(new)
+        found = self.model.surprises(fits, new)
         before = belief.ahead or tuple(values[:0] for values in found)
         return tuple(torch.cat(both) for both in zip(before, found, strict=True))
 
@@ -863,7 +885,8 @@ class GaussianAlgorithm(Algorithm):
         """
         side = None
         may_be = self.needs_both_sides and not self.goal.facts.seeks_best
-        if may_be and not is_complete:
+        # An answer of yes or no lies on no side; both were seen, or there is no model.
+        if may_be and not is_complete and not self.model.has_outcomes:
             fits = belief.fits
             priors = [posterior.prior for posterior in fits.posteriors]
             # Of noise that is a guess the least that the values allow: they lie where
@@ -1096,7 +1119,9 @@ class GaussianAlgorithm(Algorithm):
         differ; the variance alone would repeat rows before all were seen. Until it may
         decide, each point is measured once.
         """
-        if belief.is_early or self._waits(belief):
+        # One more answer at a row tells little of where the others are another one.
+        is_first = self.model.has_outcomes and not belief.fits.is_informed
+        if belief.is_early or is_first or self._waits(belief):
             seen = torch.cat((belief.fits.measured, request.pending))
             unseen = self.model.unseen(seen, belief.lost)
             left = request.left.clamp_max(1) * unseen
@@ -1319,8 +1344,12 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def audit_facts(self) -> AuditFacts | None:  # type: ignore[override]
-        r"""The facts for audits; ``None`` where points of their own are decided."""
-        if self.items is not self.pool:
+        r"""The facts for audits; ``None`` where no measured value has a side.
+
+        Points of their own are measured elsewhere, and an answer of yes or no is on
+        neither side of a probability.
+        """
+        if self.items is not self.pool or self.model.has_outcomes:
             return None
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
@@ -1406,6 +1435,7 @@ class GaussianAlgorithm(Algorithm):
         seen = self.seen(belief.fits, belief.all_regions, beta)
         names = self.model.layout.names
         found = self.goal.answer(belief.sides, seen, " ".join(words))
+        found = in_units(found, self.outcomes)
         if not names or self.goal.facts.names:
             return found
         pairs = zip(found.outputs, names, strict=True)
@@ -1432,10 +1462,13 @@ class GaussianAlgorithm(Algorithm):
         return replace(found, posterior=(low, high))
 
     def calibration(self, belief: Belief, output: int) -> Calibration:
-        r"""The comparison of an output's predictions with what was measured."""
+        r"""The comparison of an output's predictions with what was measured.
+
+        Of outcomes such as yes and no only with what was predicted beforehand.
+        """
         posterior = belief.fits.posteriors[output]
         ahead = belief.ahead[output] if belief.ahead else posterior.a[:0]
-        if not belief.fits.is_informed:
+        if not belief.fits.is_informed or self.outcomes[output] is not None:
             return Calibration(ahead, ahead[:0], ahead[:0])
         y = posterior.prior_mean_of_data + posterior.L @ posterior.a
         found = Calibration.of(ahead, posterior.L, posterior.a, y)
@@ -1457,8 +1490,14 @@ class GaussianAlgorithm(Algorithm):
         fits = belief.fits
         if data is not None:
             start = tuple(posterior.before_data() for posterior in fits.posteriors)
-            fits = self.model.observe(replace(fits, posteriors=start), data)
+            fits = replace(fits, posteriors=start)
+            data = self.model.as_measured(fits, self.model.complete(data))
+            fits = self.model.observe(fits, data)
         found = [posterior.at(X) for posterior in fits.posteriors]
+        for j, outcome in enumerate(self.outcomes):
+            if outcome is not None:
+                mean, sigma = found[j]
+                found[j] = outcome.moments(mean, sigma.square())
         mean = torch.stack([mean for mean, _ in found], dim=-1)
         sigma = torch.stack([sigma for _, sigma in found], dim=-1)
         return (mean, sigma) if len(found) > 1 else (mean[:, 0], sigma[:, 0])

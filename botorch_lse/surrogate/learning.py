@@ -11,26 +11,30 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from gpytorch.kernels import Kernel
 from torch import Tensor
 
 from botorch_lse._lazy import LazyModule
-from botorch_lse._validation import in_interval
+from botorch_lse._validation import complaint, in_interval, kind_of
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import round_generator
+from botorch_lse.models.expectation import sites_of
 from botorch_lse.models.gaussian_process import (
     JITTER,
     GPPrior,
 )
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.surrogate.remarks import widths_beyond
 
 if TYPE_CHECKING:
     from botorch.models import SingleTaskGP
 
-    from botorch_lse.models import fitted
-else:  # both bring SciPy
+    from botorch_lse.models import fitted, latent
+else:  # they bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
+    latent = LazyModule("botorch_lse.models.latent")
 from botorch_lse.surrogate.posterior import _one_process
 
 Refit = int | float | Callable[[int], bool] | None
@@ -82,6 +86,7 @@ class OutputModel:
         model: See ``GPStrategy``.
         noise_std: The known noise standard deviation of this output.
         history: Its measurements that were made before the run.
+        outcome: What is measured, if it is not the function plus noise.
         family: See ``GaussianProcess``.
     """
 
@@ -89,6 +94,7 @@ class OutputModel:
     model: fitted.ModelArgument
     noise_std: float | None
     history: History | None = None
+    outcome: Outcome | None = None
     family: str = ADDITIVE
 
     def check(self) -> None:
@@ -99,6 +105,8 @@ class OutputModel:
                 fixed model.
             UnsupportedError: If a fixed model is not exact, or an ensemble.
         """
+        if self.outcome is not None:
+            self._check_outcome()
         if self.noise_std is not None:
             in_interval(
                 self.noise_std,
@@ -122,10 +130,40 @@ class OutputModel:
             return
         assert self.fixed is not None  # it is the prior, after its history
         _one_process(self.fixed)
-        if self.known_noise is None and not self.fixed.knows_new_noise:
+        is_known = self.outcome is not None or self.known_noise is not None
+        if not (is_known or self.fixed.knows_new_noise):
             raise ValueError(
                 "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
                 "does not know the noise of a new observation."
+            )
+
+    def _check_outcome(self) -> None:
+        r"""Complain about what does not go with an outcome that is not a number.
+
+        Raises:
+            ValueError: If there is noise, or history.
+            UnsupportedError: If the model is a fitted one, or fits by itself.
+        """
+        for name, given in (
+            ("noise_std", self.noise_std),
+            ("pool.noise_var", self.pool.noise_var),
+            ("history", self.history),
+        ):
+            if given is not None:
+                remedy = (
+                    "An answer has no noise of its own: leave it out."
+                    if name != "history"
+                    else "Tell old answers as `Observations` of rows of the pool."
+                )
+                wanted = f"to be left out with `outcome={self.outcome!r}`"
+                raise ValueError(complaint(name, wanted, "it was given", remedy))
+        if not isinstance(self.model, Kernel | GPPrior | None):
+            wanted = (
+                "to be None, or a kernel of the latent function, with "
+                f"`outcome={self.outcome!r}`"
+            )
+            raise UnsupportedError(
+                complaint("model", wanted, f"got {kind_of(self.model)}")
             )
 
     @cached_property
@@ -207,7 +245,7 @@ class OutputModel:
     def expects_noise(self) -> bool:
         r"""Whether new values have noise variances, known or told as history's are."""
         told = self.history is not None and self.history.yvar is not None
-        return self.known_noise is not None or told
+        return self.known_noise is not None or told or self.outcome is not None
 
     def check_noise(self) -> None:
         r"""Complain if a fit would lose the stated noise of new values.
@@ -252,6 +290,8 @@ class OutputModel:
         y = own.y if self.history is None else torch.cat((own.y, self.history.y))
         if len(y) == 0:
             return True
+        if self.outcome is not None and bool(((y > 0) & (y < 1)).any()):
+            return False  # of several trials some had another result than others
         return float(y.max() - y.min()) <= ALIKE * float(y.abs().max())
 
     def new_noise(self, prior: GPPrior, yvar: Tensor | None) -> Tensor:
@@ -264,6 +304,9 @@ class OutputModel:
         Raises:
             ValueError: If nobody knows the noise.
         """
+        if self.outcome is not None:
+            F = prior.features(self.pool.X)
+            return self.outcome.pseudo_noise(prior.mean(F), prior.variance(F))
         noise = self.known_noise
         if noise is None and yvar is not None and prior.predict_noise is None:
             noise = yvar.mean().expand(len(self.pool))
@@ -296,6 +339,10 @@ class OutputModel:
         if self.fixed is not None:
             return self.fixed
         X, values, noise = self.pool.X[history.indices], history.y, history.yvar
+        if self.outcome is not None:
+            words, is_sum = dict(self.pool.words.values()), self.family == ADDITIVE
+            given = X, values, history.replicates.double(), self.pool.bounds
+            return latent.fit_latent_gp(*given, self.outcome, words, is_sum)
         if self.history is not None:
             before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))
@@ -318,6 +365,26 @@ class OutputModel:
                 prior = GPPrior.taken_from(self._default(X, y, yvar))
         _one_process(prior)
         return prior
+
+    def in_place(self, prior: GPPrior, own: Observations) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements in place of an outcome's results.
+
+        Args:
+            prior: The latent process.
+            own: All results of this output.
+
+        Returns:
+            ``n`` values and ``n`` noise variances.
+        """
+        assert self.outcome is not None
+        if len(own) == 0:
+            return own.y, own.y
+        with torch.no_grad():
+            F = prior.features(self.pool.X[own.indices])
+            trials = own.replicates.double()
+            K, mean = prior.covariance(F, F), prior.mean(F)
+            found = sites_of(K, mean, self.outcome, own.y, trials)
+            return found.value, found.noise
 
     def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:
         # Scaled by the pool alone: one old value far from it would shrink it to a

@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from botorch_lse._lazy import LazyModule
-from botorch_lse._validation import in_interval, whole_number
+from botorch_lse._validation import complaint, in_interval, whole_number
 from botorch_lse.data.arguments import points_of
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.models import correlated
 from botorch_lse.models.correlated import CorrelatedModel
+from botorch_lse.models.expectation import residuals_ahead
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
     GPPrior,
@@ -125,6 +126,11 @@ class GaussianProcesses:
     def is_fixed(self) -> bool:
         r"""Whether the hyper-parameters of all outputs are fixed."""
         return all(output.fixed is not None for output in self.outputs)
+
+    @cached_property
+    def has_outcomes(self) -> bool:
+        r"""Whether an output is a latent function, of which results tell otherwise."""
+        return any(output.outcome is not None for output in self.outputs)
 
     @property
     def wanted(self) -> int:
@@ -307,11 +313,27 @@ class GaussianProcesses:
     def complete(self, observations: Observations) -> Observations:
         r"""The observations with known noise variances, where none were given."""
         known = [output.known_noise for output in self.outputs]
+        if self.has_outcomes:
+            self._check_results(observations)
         if observations.yvar is not None or any(v is None for v in known):
             return observations
         columns = [v for v in known if v is not None]
         yvar = self.layout.at_rows(columns, observations.indices)
         return replace(observations, yvar=yvar.view(observations.y.shape))
+
+    def _check_results(self, observations: Observations) -> None:
+        r"""Complain about results that cannot be, or that have a noise of their own.
+
+        Raises:
+            ValueError: If there are such results.
+        """
+        if observations.yvar is not None:
+            wanted = "to be left out where a result is an outcome such as yes or no"
+            remedy = "Tell repeated trials by `trials=`."
+            raise ValueError(complaint("yvar", wanted, "it was given", remedy))
+        for output, own in zip(self.outputs, self.by_output(observations), strict=True):
+            if output.outcome is not None:
+                output.outcome.check(own.y, own.replicates)
 
     def count_round(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The fits after one more complete round, also of a burn-in that goes on.
@@ -346,8 +368,9 @@ class GaussianProcesses:
         last = history.round[min(n, len(history)) - 1]
         found = [none]
         for j, own in enumerate(self.by_output(history)):
-            places = self.layout.places(history.indices, j)
-            found.append(places[gross(own.y)])
+            if self.outputs[j].outcome is None:
+                places = self.layout.places(history.indices, j)
+                found.append(places[gross(own.y)])
         places = torch.cat(found).unique()
         return places[history.round[places] <= last]
 
@@ -430,10 +453,16 @@ class GaussianProcesses:
             fits: The posteriors, this round counted.
             n_values: How many measurements there are, with those of this round.
         """
-        if not fits.is_informed:
-            return True
+        if not fits.is_informed or self.has_outcomes:
+            return True  # each result changes what all others stand for
+        return self._is_fit_due(fits, n_values)
+
+    def _is_fit_due(self, fits: Posterior, n_values: int) -> bool:
+        r"""Whether hyper-parameters are fitted after this round; see ``restarts``."""
         if self.is_fixed:
             return False
+        if not fits.is_informed:
+            return True
         if self.refit is None:
             before = self.outputs[0].history
             n_before = 0 if before is None else len(before)
@@ -468,7 +497,9 @@ class GaussianProcesses:
         fitted_rounds, fitted_values = fits.fitted_rounds, fits.fitted_values
         if fits.floors and history.yvar is not None:
             history = replace(history, yvar=self._raised(history, fits.floors))
-        if not self.is_fixed:
+        if self.has_outcomes and not self._is_fit_due(fits, len(history)):
+            priors = [posterior.prior for posterior in fits.posteriors]
+        elif not self.is_fixed:
             fitted = self._fitted(history, seed, fits.n_rounds)
             priors = self._transformed(fitted, history, transform)
             fitted_rounds, fitted_values = fits.n_rounds, len(history)
@@ -504,6 +535,7 @@ class GaussianProcesses:
                 noise = fixed.new_noise(X[own.indices])
             # Means of several values, and estimates, are no statements.
             is_stated = self.burn_in is None and own.counts is None and len(own) > 0
+            is_stated &= self.outputs[j].outcome is None
             one = None
             if noise is not None and is_stated:
                 one = by_repeats(points_of(X[own.indices]), own.y, noise)
@@ -549,7 +581,7 @@ class GaussianProcesses:
         triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
         found = [
             prior
-            if output.fixed is not None
+            if output.fixed is not None or output.outcome is not None
             else output.given(transform(j, prior, data))
             for j, (output, prior, data) in enumerate(triples)
         ]
@@ -562,6 +594,80 @@ class GaussianProcesses:
         ]
         factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
         return correlated.rescaled(fitted, factors)
+
+    def as_measured(self, fits: Posterior, history: Observations) -> Observations:
+        r"""The history as Gaussian measurements of the processes.
+
+        Args:
+            fits: The posteriors before it.
+            history: All observations; results of outcomes are replaced.
+        """
+        if not self.has_outcomes:
+            return history
+        values, noise = [], []
+        numbers = fits.noise_of(history)
+        for j, own in enumerate(self.by_output(history)):
+            output, pair = self.outputs[j], (own.y, numbers[j])
+            if output.outcome is not None:
+                pair = output.in_place(fits.posteriors[j].prior, own)
+            values.append(pair[0])
+            noise.append(pair[1])
+        return self._joined(history, values, noise)
+
+    def _joined(
+        self, history: Observations, values: Sequence[Tensor], noise: Sequence[Tensor]
+    ) -> Observations:
+        r"""The observations with other values, which are given by output."""
+        if not self.layout.is_together:
+            y = torch.empty_like(history.y, dtype=torch.float64)
+            yvar = y.clone()
+            for j, own in enumerate(values):
+                places = self.layout.places(history.indices, j)
+                y[places], yvar[places] = own, noise[j]
+        else:
+            y, yvar = torch.stack(list(values), -1), torch.stack(list(noise), -1)
+            y, yvar = y.view(history.y.shape), yvar.view(history.y.shape)
+        return replace(history, y=y, yvar=yvar, counts=None)
+
+    def surprises(self, fits: Posterior, new: Observations) -> tuple[Tensor, ...]:
+        r"""The standardised residuals of values from predictions, for each output.
+
+        Those of outcomes are randomised; see ``residuals_ahead``.
+        """
+        if not self.has_outcomes:
+            return fits.surprises(new)
+        found, numbers = [], fits.noise_of(new)
+        for j, own in enumerate(self.by_output(new)):
+            posterior, outcome = fits.posteriors[j], self.outputs[j].outcome
+            rows = own.indices
+            if outcome is None:
+                found.append(posterior.surprises(rows, own.y, numbers[j]))
+                continue
+            # Drawn anew in each round, and the same whenever it is replayed.
+            generator = torch.Generator().manual_seed(len(posterior.indices))
+            S = posterior.covariance_between(rows, rows)
+            results = outcome, own.y, own.replicates.double(), generator
+            found.append(residuals_ahead(S, posterior.mean[rows], *results))
+        return tuple(found)
+
+    def after_results(self, fits: Posterior) -> Posterior:
+        r"""The posteriors with the noise that the next results of outcomes stand for.
+
+        Args:
+            fits: The posteriors after all results.
+        """
+        if not self.has_outcomes:
+            return fits
+        n = len(self.candidates)
+        noise = tuple(
+            noise
+            if output.outcome is None
+            else output.outcome.pseudo_noise(posterior.mean[:n], posterior.variance[:n])
+            for output, noise, posterior in zip(
+                self.outputs, fits.noise, fits.posteriors, strict=True
+            )
+        )
+        return replace(fits, noise=noise)
 
     def observe(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The posteriors after new values, with the same hyper-parameters."""

@@ -19,6 +19,7 @@ from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
 )
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class GaussianProcess:
             ``"single"``, one of all (BoTorch's default, ``fit_single_task_gp``). Not of
             words or correlated outputs, which have one of their own, nor beyond 20
             inputs or with one, where both are BoTorch's.
+        outcome: What is measured, if it is not the function plus noise, such as
+            ``Binary()`` for yes (1) and no (0); or one per output, ``None`` for
+            measured numbers. Levels, bounds and answers are then in the units of the
+            outcome, of ``Binary`` probabilities. ``model`` and ``norm_bound`` are about
+            the latent function.
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.
@@ -80,8 +86,11 @@ class GaussianProcess:
     history: History | None = None
     correlated: bool = False
     family: str = ADDITIVE
+    outcome: Outcome | Sequence[Outcome | None] | None = None
 
     def __post_init__(self) -> None:
+        for one in one_each(self.outcome, "outcome", None):
+            of_type(one, Outcome | None, "outcome", "an outcome", "Write `Binary()`.")
         one_of(self.family, "family", FAMILIES)
         if self.family != ADDITIVE and self.model is not None:
             raise ValueError(
@@ -122,6 +131,7 @@ class GaussianProcess:
         models = one_each(given, "model", n_outputs)
         stds = one_each(self.noise_std, "noise_std", n_outputs)
         pasts = history_of_each(self.history, n_outputs, pool, outputs)
+        outcomes = one_each(self.outcome, "outcome", n_outputs)
         layout = layout or Layout(pool, n_outputs)
         if self.history is not None and not layout.takes_history:
             raise UnsupportedError(
@@ -129,7 +139,7 @@ class GaussianProcess:
                 "out, or tell it as measurements of rows."
             )
         pools = [layout.candidates_of(j) for j in range(n_outputs)]
-        parts = zip(pools, models, stds, pasts, strict=True)
+        parts = zip(pools, models, stds, pasts, outcomes, strict=True)
         return GaussianProcesses(
             pool,
             tuple(OutputModel(*part, self.family) for part in parts),
@@ -148,6 +158,11 @@ class GaussianProcess:
         is_given = isinstance(self.model, multitask.MultiTaskGP)
         if not (is_given or self.correlated):
             return None
+        if self.outcome is not None:
+            raise UnsupportedError(
+                "Expected no `outcome` where outputs are correlated. Leave "
+                "`correlated` out, or the outcome."
+            )
         if n_outputs == 1 and not is_given:
             raise ValueError(
                 "Expected a `goal` of several outputs with `correlated=True`, but it "
@@ -170,15 +185,20 @@ class GaussianProcess:
         return CorrelatedModel(self.model)
 
 
-def one_each(value: Any, name: str, n_outputs: int) -> tuple[Any, ...]:
+def one_each(value: Any, name: str, n_outputs: int | None) -> tuple[Any, ...]:
     r"""One value for each output, from a sequence of values or one value for all.
+
+    Args:
+        value: The value, or a sequence.
+        name: The argument's name.
+        n_outputs: The number of outputs; ``None``: as many as there are values.
 
     Raises:
         ValueError: If it is a sequence of another length.
     """
     if not isinstance(value, Sequence) or isinstance(value, str):
-        return (value,) * n_outputs
-    if len(value) != n_outputs:
+        return (value,) * (n_outputs or 1)
+    if n_outputs is not None and len(value) != n_outputs:
         raise ValueError(
             f"Expected `{name}` to be one, or one per output ({n_outputs}), but got "
             f"{len(value)}."

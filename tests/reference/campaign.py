@@ -141,6 +141,8 @@ class Run:
         F, std = self.world.F[rows], self.world.std[rows]
         noise = torch.randn(F.shape, generator=generator, dtype=torch.float64)
         self.n_told += len(rows)
+        if self.world.is_yes_no:
+            F, std = (torch.special.ndtr(noise) < F).double(), 0 * std
         y = (F + std * noise).mul(1e6).round() / 1e6
         return y[:, 0] if self.world.is_one_number else y
 

@@ -33,8 +33,9 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 55_900, 32_300
-"""Of the core: lines, and lines of code; 7,300 and 4,550 of them for repairs, 100 and
+MOST_LINES, MOST_CODE = 57_100, 33_000
+"""Of the core: lines, and lines of code; 1,200 and 700 of them for answers of yes and
+no, 7,300 and 4,550 of them for repairs, 100 and
 50 for pairs of which few are looked at, 150 and 100 for answers from the first values
 on, 350 and 200 for likelihoods in closed form (a fit in a quarter of the time, with
 words in a thirtieth), 500 and 350 for regions in acquisition classes, 200 and 150 for a

@@ -58,6 +58,7 @@ class Asked:
         epsilon: The accuracy.
         names: The names of the outputs, or their numbers.
         n_rows: How many rows are decided about.
+        unit: From levels of functions to those of what is measured.
     """
 
     rng: Rng
@@ -65,9 +66,10 @@ class Asked:
     epsilon: float
     names: tuple[Any, ...]
     n_rows: int
+    unit: Callable[[float], float] = float
 
     def level(self) -> float:
-        return self.shift + self.rng.choice([0.3, -0.2, 0.0])
+        return self.unit(self.shift + self.rng.choice([0.3, -0.2, 0.0]))
 
     def above(self, output: int = 0) -> Any:
         return S.Above(self.level(), self.epsilon, output=self.names[output])
@@ -80,12 +82,12 @@ class Asked:
         return S.Above(tuple(levels), self.epsilon, output=self.names[0])
 
     def between(self) -> Any:
-        low = self.level() - 0.3
-        high = low + self.rng.choice([0.5, 1.0])
-        return S.Between(low, high, self.epsilon, output=self.names[0])
+        low = self.shift + self.rng.choice([0.0, -0.5, -0.3])
+        high = self.unit(low + self.rng.choice([0.5, 1.0]))
+        return S.Between(self.unit(low), high, self.epsilon, output=self.names[0])
 
     def levels(self) -> Any:
-        some = [self.shift + x for x in (-0.4, 0.1, 0.7)]
+        some = [self.unit(self.shift + x) for x in (-0.4, 0.1, 0.7)]
         return S.Levels(tuple(some), self.epsilon, output=self.names[0])
 
     def pareto(self, kind: Any) -> Any:
@@ -101,7 +103,7 @@ GOALS: dict[str, Callable[[Asked], Any]] = {
     "Levels": Asked.levels,
     "And": lambda asked: asked.above() & asked.below(1),
     "And, one output": lambda asked: asked.above() & S.Below(
-        asked.shift + 0.9, asked.epsilon, output=asked.names[0]
+        asked.unit(asked.shift + 0.9), asked.epsilon, output=asked.names[0]
     ),
     "Or": lambda asked: asked.above() | asked.below(1),
     "Not": lambda asked: ~asked.between(),
@@ -268,6 +270,8 @@ OF_PAPERS = [n for n, case in NAMED.items() if case.family in ("confidence", "bu
 WITHOUT_MODEL = [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION, LABELS]
 BY_PAIRS = [name for name, case in NAMED.items() if case.has_several_outputs]
 
+YES_NO = ("Binary", "Binary, RBFKernel")
+"""Models of a probability, whose results are 1 and 0."""
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
 FACTORS: dict[str, tuple[str, ...]] = {
     "asks": (*NAMED, *GOALS, OF_LINEAR_REGION, LABELS),
@@ -286,6 +290,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "TanimotoKernel",
         "correlated",
         "MultiTaskGP",
+        *YES_NO,
     ),
     "prior": ("as it is", "level_z=None", "needs_both_sides=False"),
     "history": (
@@ -405,6 +410,13 @@ NEEDS: list[Need] = [
                                                       "ParetoByDifferences"]),
     ("model", ["correlated", "MultiTaskGP"], "history", ["none"]),
     ("model", ["single"], "asks", [*GOALS]),
+    ("model", YES_NO, "asks", REGIONS),
+    ("model", YES_NO, "history", ["none"]),
+    ("model", YES_NO, "noise", ["learnt"]),
+    ("model", YES_NO, "audit", ["none"]),
+    ("model", YES_NO, "content", but("content", "MinimumU")),
+    ("model", YES_NO, "truth", but("truth", "low", "high")),
+    ("model", ["Binary, RBFKernel"], "prior", ["as it is"]),
     ("model", ["norm bound"], "history", ["none"]),
     ("model", ["norm bound"], "width", ["theorem", "delta=0.2"]),
     ("model", ["norm bound"], "asks", ONE_OUTPUT),
@@ -482,6 +494,7 @@ class World:
         std: ``N x m`` standard deviations of the noise.
         tells_noise: Whether each value is told with its noise variance.
         claims: Whether what a theorem assumes is so.
+        is_yes_no: Whether the true values are probabilities of the result 1.
     """
 
     strategy: Strategy
@@ -491,6 +504,7 @@ class World:
     std: Tensor
     tells_noise: bool
     claims: bool
+    is_yes_no: bool = False
 
     @cached_property
     def is_one_number(self) -> bool:
@@ -542,6 +556,7 @@ class Maker:
         self.row = NAMED.get(asks)
         self.m = 2 if asks in (*OF_TWO, *BY_PAIRS) else 1
         self.is_linear = case["pool"] in LINEAR_POOLS
+        self.is_yes_no = case["model"] in YES_NO
         self.epsilon = float(case["epsilon"])
         self.noise = 0.8 if truth == "noisy" else 0.1
         # With a share of the maximum the function itself is shifted.
@@ -671,7 +686,9 @@ class Maker:
             shift = 0.0
         names = ("f", "g") if self.case["host"] == "gest-api" else (0, 1)
         n = len(self.pool) // (2 if self.case["pool"] == "one output a row" else 1)
-        return Asked(self.rng, shift if self.shifts else 0.0, self.epsilon, names, n)
+        unit = (lambda x: float(norm.cdf(x))) if self.is_yes_no else float
+        shift = shift if self.shifts else 0.0
+        return Asked(self.rng, shift, self.epsilon, names, n, unit)
 
     def limits(self) -> dict[str, Any]:
         read = {
@@ -695,6 +712,10 @@ class Maker:
             found["correlated"] = True
         elif name == "single":
             found["family"] = "single"
+        elif name in YES_NO:
+            found["outcome"] = S.Binary()
+            if name != "Binary":
+                found["model"] = self.kernel
         elif name not in (OWN, "learnt"):
             found["model"] = self.model_of(name)
         if noise in ("known", "exact"):
@@ -775,6 +796,7 @@ class Maker:
 
     def world(self) -> World:
         F, past = self.data()
+        F = torch.special.ndtr(F) if self.is_yes_no else F
         asked, limits = self.asked(), self.limits()
         asks, noise = self.case["asks"], self.case["noise"]
         believed = self.believed(past)
@@ -803,7 +825,8 @@ class Maker:
             F, std = F.T.reshape(-1, 1), std.T.reshape(-1, 1)
         if self.pool.noise_var is not None:
             std = self.pool.noise_var.sqrt().unsqueeze(-1).expand(F.shape)
-        return World(strategy, goal, F, items, std, noise == "told", self.claims())
+        told = noise == "told"
+        return World(strategy, goal, F, items, std, told, self.claims(), self.is_yes_no)
 
     def claims(self) -> bool:
         r"""Whether the function and the noise are as a theorem assumes them."""
@@ -812,7 +835,10 @@ class Maker:
             return False
         if self.is_linear:
             return True
-        is_given = case["model"] in FIXED and case["history"] != "one typing error"
+        is_given = (
+            case["model"] in (*FIXED, YES_NO[-1])
+            and case["history"] != "one typing error"
+        )
         return is_given and case["history"] not in ("on one side", "far")
 
     def of_parts(self, goal: Any, believed: Any, limits: Any) -> Strategy:

@@ -676,8 +676,8 @@ def audits(
     if facts is None:
         raise ValueError(
             "Expected no `audit` where one measurement of a row does not show whether "
-            "its side is right: it needs one level or a region, all outputs in one "
-            "measurement, and no `targets`."
+            "its side is right: it needs one level or a region of measured numbers, "
+            "all outputs in one measurement, and no `targets`."
         )
     if facts.needs_repeats and max_repeats == 1:
         raise ValueError(BY_SIDES)

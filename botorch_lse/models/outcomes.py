@@ -1,0 +1,358 @@
+r"""Outcomes that are not a function plus noise: yes or no, and counts of successes.
+
+What is measured depends on a latent function ``f``, which is a Gaussian process. An
+``Outcome`` says how: it is a table of log probabilities of results given ``f``, and the
+quantity that levels are about, a rising function of ``f``. The posterior of ``f`` is
+approximated by a Gaussian one (``models/expectation.py``), and everything that rests on
+Gaussian posteriors works.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy  # which loads its packages when they are first used
+import torch
+from torch import Tensor
+
+from botorch_lse._numerals import written
+from botorch_lse._validation import complaint, in_interval
+
+FARTHEST = 8.0
+"""The standard normal deviates beyond which probabilities count as 0 or 1."""
+LEAST_INFORMATION = 1e-9
+"""The least share of a latent variance that a trial is expected to take off.
+Where a result is certain it tells nothing, and its pseudo-noise would be infinite."""
+NODES = 48
+"""The number of nodes of Gauss-Hermite quadrature over the latent value.
+Of binomial results 32 give four digits of a posterior's moments, 48 six."""
+WIDER = 1.5
+"""The factor by which the nodes reach farther than the distribution they stand for."""
+_LOG_2PI = math.log(2 * math.pi)
+
+
+class Outcome(ABC):
+    r"""The relation of what is measured to a latent Gaussian process ``f``."""
+
+    quantity: ClassVar[str]
+    """The meaning of levels, means and bounds, in words."""
+
+    @abstractmethod
+    def check(self, y: Tensor, trials: Tensor) -> None:
+        r"""Complain about results that cannot be.
+
+        Args:
+            y: ``n`` results; of several trials their mean.
+            trials: ``n`` numbers of trials.
+
+        Raises:
+            ValueError: If there is such a result.
+        """
+
+    @abstractmethod
+    def check_level(self, level: Tensor) -> None:
+        r"""Complain about levels that the quantity cannot take.
+
+        Raises:
+            ValueError: If there is one.
+        """
+
+    @abstractmethod
+    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
+        r"""The log probabilities of results, up to a constant of each.
+
+        Args:
+            f: Latent values, ``... x n``.
+            y: ``n`` results; of several trials their mean.
+            trials: ``n`` numbers of trials.
+        """
+
+    @abstractmethod
+    def value(self, f: Tensor) -> Tensor:
+        r"""The quantity at latent values; it rises with them."""
+
+    @abstractmethod
+    def latent(self, value: Tensor) -> Tensor:
+        r"""The latent values of quantities: the inverse of ``value``."""
+
+    @abstractmethod
+    def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The mean and standard deviation of the quantity, ``f`` being normal."""
+
+    @abstractmethod
+    def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements of ``f`` that tell about as much as the results.
+
+        Returns:
+            ``n`` values and ``n`` noise variances.
+        """
+
+    @abstractmethod
+    def quantiles(
+        self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""The probabilities of smaller results, and of results that are not larger.
+
+        Args:
+            y: ``n`` results; of several trials their mean.
+            trials: ``n`` numbers of trials.
+            mean: ``n`` means of ``f`` before the result.
+            variance: ``n`` variances of ``f`` before the result.
+        """
+
+    @abstractmethod
+    def pseudo_noise(self, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The noise variance of a Gaussian measurement as informative as one trial.
+
+        It takes off as much of the variance of ``f``, at every point, as the trial does
+        in expectation, before its result is known.
+        """
+
+    def derivatives(
+        self,
+        y: Tensor,
+        trials: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The log probability of results under a normal ``f``, with two derivatives.
+
+        By default by adaptive quadrature.
+
+        Args:
+            y: ``n`` results; of several trials their mean.
+            trials: ``n`` numbers of trials.
+            mean: ``n`` means of ``f`` without the result.
+            variance: ``n`` variances of ``f`` without the result.
+            near: Means and variances near to those of ``f`` given the result, around
+                which the nodes lie.
+
+        Returns:
+            The log probability, and its first and second derivatives by the mean.
+        """
+        x, weights = _nodes()
+        centre, spread = near[0], near[1].sqrt() * WIDER
+        f = centre + spread * x
+        told = self.log_probability(f, y, trials)
+        far = (f - mean).square() / variance
+        log = told - 0.5 * (far + variance.log() - x.square()) + spread.log()
+        log = log + weights.log()
+        total = torch.logsumexp(log, dim=0)
+        share = (log - total).exp()
+        first = (share * f).sum(dim=0)
+        second = (share * (f - first).square()).sum(dim=0)
+        slope = (first - mean) / variance
+        return total - 0.5 * _LOG_2PI, slope, (second / variance - 1) / variance
+
+
+def _nodes() -> tuple[Tensor, Tensor]:
+    r"""The nodes and weights of quadrature over a standard normal (``NODES x 1``)."""
+    found = np.polynomial.hermite_e.hermegauss(NODES)
+    x, weights = (torch.as_tensor(part).unsqueeze(-1) for part in found)
+    return x, weights
+
+
+@dataclass(frozen=True)
+class Binary(Outcome):
+    r"""Yes or no: results are 1 and 0, and levels are probabilities of a 1.
+
+    ``P(1 | f) = guess + (1 - guess - lapse) Phi(f)``, ``Phi`` being the standard normal
+    distribution function (probit). Several trials at a row are told as
+    ``Observations(rows, successes, trials=n)``.
+
+    Example:
+        >>> Binary(guess=0.5, lapse=0.04).value(torch.tensor([-9.0, 0.0, 9.0]))
+        tensor([0.5000, 0.7300, 0.9600])
+
+    Args:
+        guess: The probability of a 1 however small ``f`` is: 0.5 where one of two
+            answers is right by chance.
+        lapse: The probability of a 0 however large ``f`` is.
+
+    Raises:
+        ValueError: If one of them is no number in [0, 1), or both leave nothing.
+
+    Source:
+        Letham et al. (2022), Theorem 1, for the probability of an answer; the variance
+        that an answer is expected to take off is that of the mean after it, and follows
+        from the derivatives of this probability. Guess and lapse rates are ours.
+    """
+
+    guess: float = 0.0
+    lapse: float = 0.0
+
+    quantity: ClassVar[str] = "probability"
+
+    def __post_init__(self) -> None:
+        for name in ("guess", "lapse"):
+            in_interval(getattr(self, name), name, 0.0, 1.0, closed_low=True)
+        if self._width <= 0:
+            wanted = "and `lapse` to be less than 1 together"
+            came = f"got {written(self.guess)} and {written(self.lapse)}"
+            raise ValueError(complaint("guess", wanted, came))
+
+    @property
+    def _width(self) -> float:
+        r"""The probability that an answer is neither guessed nor a lapse."""
+        return 1.0 - self.guess - self.lapse
+
+    def check(self, y: Tensor, trials: Tensor) -> None:
+        r"""Complain about results that are not 0 or 1, nor shares of trials.
+
+        Raises:
+            ValueError: If there is such a result.
+        """
+        successes = y * trials
+        is_whole = (successes - successes.round()).abs() <= 1e-6 * trials
+        wrong = ~(is_whole & (y >= 0) & (y <= 1))
+        if not bool(wrong.any()):
+            return
+        place = int(wrong.nonzero()[0])
+        raise ValueError(
+            complaint(
+                "y",
+                "to be 1 or 0 with `outcome=Binary(...)`",
+                f"got {written(y[place])}",
+                "Tell successes of several trials as `Observations(rows, successes, "
+                "trials=n)`; leave `outcome` out for measured numbers.",
+            )
+        )
+
+    def check_level(self, level: Tensor) -> None:
+        r"""Complain about levels that are no probabilities, or that none can cross.
+
+        Raises:
+            ValueError: If there is one.
+        """
+        low, high = self.guess, 1.0 - self.lapse
+        wrong = ~((level > low) & (level < high))
+        if not bool(wrong.any()):
+            return
+        wanted = (
+            f"to be a probability between {written(low)} and {written(high)} with "
+            "`outcome=Binary(...)`"
+        )
+        came = f"got {written(level[wrong][0])}"
+        remedy = "Above 0.75 are the rows where three of four answers are 1."
+        if low > 0 or high < 1:
+            remedy = "The guess and lapse rates bound all probabilities."
+        raise ValueError(complaint("threshold", wanted, came, remedy))
+
+    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
+        r"""The binomial log probabilities of results, without the coefficient."""
+        yes = self._log_share(f, self.guess)
+        no = self._log_share(-f, self.lapse)
+        return trials * (y * yes + (1 - y) * no)
+
+    def _log_share(self, f: Tensor, floor: float) -> Tensor:
+        r"""The logarithm of ``floor + (1 - guess - lapse) Phi(f)``."""
+        log = torch.special.log_ndtr(f) + math.log(self._width)
+        if floor == 0:
+            return log
+        return torch.logaddexp(log, torch.full_like(log, math.log(floor)))
+
+    def value(self, f: Tensor) -> Tensor:
+        r"""The probability of a 1 at latent values."""
+        return self.guess + self._width * torch.special.ndtr(f)
+
+    def latent(self, value: Tensor) -> Tensor:
+        r"""The latent values at which a 1 has these probabilities."""
+        share = (value - self.guess) / self._width
+        return torch.special.ndtri(share.clamp(0.0, 1.0)).clamp(-FARTHEST, FARTHEST)
+
+    def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The mean and standard deviation of the probability, ``f`` being normal.
+
+        With ``a = m / sqrt(1 + s^2)`` and Owen's ``T`` they are ``Phi(a)``, and the
+        root of ``Phi(a) - 2 T(a, 1 / sqrt(1 + 2 s^2)) - Phi(a)^2``.
+        """
+        a = mean / (1 + variance).sqrt()
+        share = torch.special.ndtr(a)
+        owen = owens_t(a, (1 + 2 * variance).rsqrt())
+        spread = (share - 2 * owen - share.square()).clamp_min(0.0).sqrt()
+        return self.guess + self._width * share, self._width * spread
+
+    def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements of ``f`` that tell about as much as the results."""
+        successes = y * trials
+        share = (successes + 0.5) / (trials + 1)
+        low, high = self.guess, 1 - self.lapse
+        margin = 0.5 * self._width / (trials + 1)
+        share = torch.minimum((share).maximum(low + margin), high - margin)
+        f = self.latent(share)
+        slope = self._width * (-0.5 * (f.square() + _LOG_2PI)).exp()
+        return f, share * (1 - share) / (trials * slope.square())
+
+    def derivatives(
+        self,
+        y: Tensor,
+        trials: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The log probability of results under a normal ``f``, with two derivatives.
+
+        In closed form for single trials: ``P(1) = guess + (1 - guess - lapse)
+        Phi(m / sqrt(1 + s^2))`` (Rasmussen and Williams 2006, equations 3.77 to 3.82,
+        without guess and lapse rates).
+        """
+        sign, root = 2 * y - 1, (1 + variance).sqrt()
+        z = sign * mean / root
+        log = torch.where(
+            y > 0.5, self._log_share(z, self.guess), self._log_share(z, self.lapse)
+        )
+        density = (-0.5 * (z.square() + _LOG_2PI) - log).exp() * self._width / root
+        slope = sign * density
+        curve = -density * (z / root + density)
+        is_one = trials == 1
+        if bool(is_one.all()):
+            return log, slope, curve
+        many = ~is_one
+        given = y[many], trials[many], mean[many], variance[many]
+        found = super().derivatives(*given, (near[0][many], near[1][many]))
+        pairs = zip((log, slope, curve), found, strict=True)
+        log, slope, curve = (one.masked_scatter(many, own) for one, own in pairs)
+        return log, slope, curve
+
+    def quantiles(
+        self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""The probabilities of fewer successes, and of no more successes."""
+        x, weights = _nodes()
+        p = self.value(mean + variance.sqrt() * x).cpu().numpy()  # nodes x n
+        k, n = (y * trials).round().cpu().numpy(), trials.long().cpu().numpy()
+        shares = (weights / weights.sum()).numpy()
+        # Of fewer than no successes SciPy does not know that there are none.
+        fewer = np.where(k > 0, scipy.special.bdtr(np.maximum(k - 1, 0), n, p), 0.0)
+        both = (fewer, scipy.special.bdtr(k, n, p))
+        low, high = (torch.as_tensor((shares * found).sum(axis=0)) for found in both)
+        return low.to(y), high.to(y)
+
+    def pseudo_noise(self, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The noise variance of a Gaussian measurement as informative as one trial.
+
+        An answer takes off ``c^2 w`` of a variance, ``c`` being the covariance with
+        ``f`` and ``w = (d P(1) / d m)^2 / (P(1) P(0))``: the variance of the mean after
+        it. A Gaussian measurement with the noise ``1 / w - s^2`` does the same.
+        """
+        root = (1 + variance).sqrt()
+        a = mean / root
+        slope = math.log(self._width) - 0.5 * (a.square() + _LOG_2PI) - root.log()
+        yes, no = self._log_share(a, self.guess), self._log_share(-a, self.lapse)
+        information = (2 * slope - yes - no).exp()
+        information = torch.maximum(information, LEAST_INFORMATION / variance)
+        # Of an answer that tells all there is to tell, rounding may leave less than 0.
+        least = LEAST_INFORMATION * variance
+        return (1 / information - variance).maximum(least)
+
+
+def owens_t(h: Tensor, a: Tensor) -> Tensor:
+    r"""Owen's ``T(h, a)``, by SciPy on the CPU; entries of ``h`` and ``a`` pair up."""
+    found = scipy.special.owens_t(h.detach().cpu().numpy(), a.detach().cpu().numpy())
+    return torch.as_tensor(found).to(h)

@@ -1,0 +1,219 @@
+r"""Outcomes and their Gaussian posteriors, against sampling of their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_lse.models.expectation import residuals_ahead, sites_of
+from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
+from botorch_lse.models.outcomes import Binary
+
+DRAWS = 400_000
+OUTCOMES = [Binary(), Binary(guess=0.5, lapse=0.04), Binary(lapse=0.1)]
+PAIRS = [(0.7, 0.9), (-1.4, 0.3), (0.0, 4.0), (2.0, 0.05)]
+
+
+def normal(mean: float, variance: float, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    half = torch.randn(DRAWS // 2, generator=generator, dtype=torch.float64)
+    return mean + math.sqrt(variance) * torch.cat((half, -half))
+
+
+def number(value: float) -> Tensor:
+    return torch.tensor([value], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+@pytest.mark.parametrize(("mean", "variance"), PAIRS)
+def test_moments_of_the_probability_are_those_of_draws(outcome, mean, variance):
+    p = outcome.value(normal(mean, variance))
+    found, spread = outcome.moments(number(mean), number(variance))
+    assert float(found) == pytest.approx(float(p.mean()), abs=4 / math.sqrt(DRAWS))
+    assert float(spread) == pytest.approx(float(p.std()), abs=4 / math.sqrt(DRAWS))
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+@pytest.mark.parametrize(("mean", "variance"), PAIRS)
+def test_pseudo_noise_takes_off_what_an_answer_takes_off(outcome, mean, variance):
+    f = normal(mean, variance)
+    p = outcome.value(f)
+    expected = 0.0
+    for weight in (p, 1 - p):  # the variance of the mean after the answer
+        after = float((weight * f).mean() / weight.mean())
+        expected += float(weight.mean()) * (after - mean) ** 2
+    noise = float(outcome.pseudo_noise(number(mean), number(variance)))
+    assert variance**2 / (variance + noise) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+@pytest.mark.parametrize("trials", [1, 6, 300])
+def test_derivatives_are_those_of_the_log_probability(outcome, trials):
+    y, n = number(round(0.8 * trials) / trials), number(float(trials))
+    mean, variance, step = number(0.4), number(0.8), 1e-4
+    near = outcome.similar(y, n)
+
+    def log(at: Tensor) -> Tensor:
+        x = torch.linspace(-9, 9, 20_001, dtype=torch.float64)
+        f = at + variance.sqrt() * x
+        told = outcome.log_probability(f, y, n)
+        found = (told - 0.5 * x.square()).logsumexp(dim=0) + math.log(18 / 20_000)
+        return found - 0.5 * math.log(2 * math.pi)
+
+    product = 1 / (1 / near[1] + 1 / variance)
+    centre = product * (near[0] / near[1] + mean / variance)
+    found = outcome.derivatives(y, n, mean, variance, (centre, product))
+    ahead, here, before = log(mean + step), log(mean), log(mean - step)
+    assert float(found[0]) == pytest.approx(float(here), abs=1e-4)
+    slope = float((ahead - before) / (2 * step))
+    assert float(found[1]) == pytest.approx(slope, rel=1e-3)
+    curve = float((ahead - 2 * here + before) / step**2)
+    assert float(found[2]) == pytest.approx(curve, rel=1e-2, abs=1e-4)
+
+
+def covariance(X: Tensor, lengthscale: float = 0.3) -> Tensor:
+    gaps = (X.unsqueeze(0) - X.unsqueeze(1)) / lengthscale
+    return 2.0 * (-0.5 * gaps.square()).exp() + 1e-9 * torch.eye(len(X)).double()
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+@pytest.mark.parametrize("trials", [1, 8])
+def test_posterior_and_evidence_are_those_of_weighted_draws(outcome, trials):
+    X = torch.tensor([0.1, 0.25, 0.7], dtype=torch.float64)
+    K, mean, n = covariance(X), torch.full((3,), 0.3).double(), trials + 0 * X
+    y = torch.tensor([trials, trials // 2, 0]).double() / trials
+    generator = torch.Generator().manual_seed(1)
+    white = torch.randn(DRAWS, 3, generator=generator, dtype=torch.float64)
+    f = mean + white @ torch.linalg.cholesky(K).mT
+    log = outcome.log_probability(f, y, n).sum(dim=-1)
+    weight = (log - log.logsumexp(dim=0)).exp().unsqueeze(-1)
+    exact = (weight * f).sum(dim=0)
+    spread = (weight * (f - exact).square()).sum(dim=0).sqrt()
+
+    sites = sites_of(K, mean, outcome, y, n)
+    inverse = torch.linalg.inv(K + sites.noise.diag())
+    found = mean + K @ inverse @ (sites.value - mean)
+    sigma = (K - K @ inverse @ K).diagonal().sqrt()
+    # Expectation propagation is an approximation: tolerances are its known quality.
+    assert torch.allclose(found, exact, atol=0.03)
+    assert torch.allclose(sigma, spread, rtol=0.06)
+    evidence = float(log.logsumexp(dim=0)) - math.log(DRAWS)
+    assert sites.log_evidence == pytest.approx(evidence, abs=0.04)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+def test_slopes_are_the_gradient_of_the_evidence(outcome):
+    generator = torch.Generator().manual_seed(2)
+    X = torch.rand(25, generator=generator, dtype=torch.float64)
+    p = outcome.value(4 * X - 2)
+    y = (torch.rand(25, generator=generator, dtype=torch.float64) < p).double()
+
+    def sites(lengthscale: float, mean: float):
+        at = torch.full_like(X, mean)
+        return sites_of(
+            covariance(X, lengthscale), at, outcome, y, 0 * y + 1, least=None
+        )
+
+    found, step = sites(0.3, 0.1), 1e-3
+    difference = covariance(X, 0.3 + step) - covariance(X, 0.3 - step)
+    by_length = (
+        sites(0.3 + step, 0.1).log_evidence - sites(0.3 - step, 0.1).log_evidence
+    )
+    expected = pytest.approx(by_length, rel=1e-3, abs=1e-6)
+    assert float((found.slopes * difference).sum()) == expected
+    by_mean = sites(0.3, 0.1 + step).log_evidence - sites(0.3, 0.1 - step).log_evidence
+    assert float(found.residual.sum()) == pytest.approx(by_mean / (2 * step), rel=1e-3)
+
+
+def test_trials_told_together_are_trials_told_one_by_one():
+    X = torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64)
+    K, mean, outcome = covariance(X), 0 * X, Binary()
+    rows = torch.tensor([0] * 5 + [1] * 5 + [2] * 5)
+    each = torch.tensor([1, 1, 1, 1, 0] + [1, 1, 0, 0, 0] + [0] * 5).double()
+    alone = sites_of(K[rows][:, rows], mean[rows], outcome, each, 0 * each + 1)
+    shares = torch.tensor([0.8, 0.4, 0.0]).double()
+    joint = sites_of(K, mean, outcome, shares, 5 + 0 * X)
+    found = []
+    for sites, at in ((alone, rows), (joint, torch.arange(3))):
+        inner = K[at][:, at] + sites.noise.diag()
+        found.append(K[:, at] @ torch.linalg.solve(inner, sites.value))
+    assert torch.allclose(*found, atol=0.03)
+
+
+@pytest.mark.parametrize("words", [None, {2: 3}], ids=["numbers", "words"])
+def test_gradient_of_the_fit_is_that_of_its_loss(words):
+    generator = torch.Generator().manual_seed(3)
+    F = torch.rand(20, 3, generator=generator, dtype=torch.float64)
+    if words:
+        F[:, 2] = (3 * F[:, 2]).floor()
+    y = (F[:, 0] + F[:, 1] > 1).double()
+    kernel = latent_kernel(5 if words else 3, words)
+    fit = _Fit(F, y, 0 * y + 1, Binary(guess=0.1), kernel)
+    x = fit.start + 0.1
+    _, gradient = fit(x)
+    for i in range(len(x)):
+        step = 1e-4
+        ends = []
+        for sign in (1, -1):
+            moved = x.copy()
+            moved[i] += sign * step
+            ends.append(fit(moved)[0])
+        slope = (ends[0] - ends[1]) / (2 * step)
+        assert gradient[i] == pytest.approx(slope, rel=2e-3, abs=2e-4)
+
+
+def test_a_fit_finds_which_input_matters():
+    generator = torch.Generator().manual_seed(4)
+    X = torch.rand(120, 2, generator=generator, dtype=torch.float64)
+    outcome = Binary()
+    p = outcome.value(3 * torch.sin(6 * X[:, 0]))
+    y = (torch.rand(120, generator=generator, dtype=torch.float64) < p).double()
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    prior = fit_latent_gp(X, y, 0 * y + 1, bounds, outcome, is_sum=False)
+    lengthscale = prior.covar_module.base_kernel.lengthscale[0]
+    assert float(lengthscale[1]) > 3 * float(lengthscale[0])
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
+def test_residuals_ahead_are_standard_normal_under_the_model(outcome):
+    X = torch.linspace(0, 1, 12, dtype=torch.float64)
+    K, mean, found = covariance(X), 0.2 + 0 * X, []
+    generator = torch.Generator().manual_seed(5)
+    L = torch.linalg.cholesky(K)
+    n = torch.tensor([1.0, 1, 1, 3, 1, 1, 10, 1, 1, 1, 2, 1]).double()
+    for _ in range(150):
+        f = mean + L @ torch.randn(12, generator=generator, dtype=torch.float64)
+        y = torch.binomial(n, outcome.value(f), generator=generator) / n
+        found.append(residuals_ahead(K, mean, outcome, y, n, generator))
+    z = torch.stack(found)
+    error = 4 / math.sqrt(z.numel())
+    assert float(z.mean()) == pytest.approx(0.0, abs=error)
+    assert float(z.var()) == pytest.approx(1.0, abs=1.5 * error)
+    neighbours = (z[:, 1:] * z[:, :-1]).mean()
+    assert float(neighbours) == pytest.approx(0.0, abs=error)
+
+
+def test_certain_answers_stay_finite():
+    outcome, far = Binary(), torch.tensor([-40.0, 40.0], dtype=torch.float64)
+    variance = torch.full_like(far, 0.5)
+    assert bool(outcome.pseudo_noise(far, variance).isfinite().all())
+    mean, spread = outcome.moments(far, variance)
+    assert mean.tolist() == pytest.approx([0.0, 1.0])
+    assert bool((spread >= 0).all())
+    assert outcome.latent(torch.tensor([0.0, 1.0])).tolist() == [-8.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"guess": -0.1}, "Expected `guess` in"),
+        ({"lapse": 1.0}, "Expected `lapse` in"),
+        ({"guess": 0.6, "lapse": 0.4}, "less than 1 together"),
+    ],
+)
+def test_rates_are_checked(given, match):
+    with pytest.raises(ValueError, match=match):
+        Binary(**given)

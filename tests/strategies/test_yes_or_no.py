@@ -1,0 +1,381 @@
+r"""Runs whose results are yes or no, or counts of successes."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from scipy.stats import binomtest
+from torch import Tensor
+
+from botorch_lse import Observations, Pool
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    Between,
+    Binary,
+    ContentKnown,
+    GaussianProcess,
+    Levels,
+    Maximiser,
+    Random,
+    State,
+    Straddle,
+    Strategy,
+)
+from tests.covering import more_when_slow
+
+LEVEL = 0.75
+
+
+def kernel(lengthscale: float = 0.3, variance: float = 4.0) -> ScaleKernel:
+    found = ScaleKernel(RBFKernel()).double()
+    found.base_kernel.lengthscale = lengthscale
+    found.outputscale = variance
+    return found.requires_grad_(False)
+
+
+def line(n: int = 31) -> Pool:
+    return Pool(torch.linspace(0, 1, n, dtype=torch.float64).unsqueeze(-1))
+
+
+def latent_on(X: Tensor, seed: int) -> Tensor:
+    r"""A draw from the process of ``kernel`` at ``N x d`` points."""
+    generator = torch.Generator().manual_seed(seed)
+    values, vectors = torch.linalg.eigh(kernel()(X).to_dense())
+    normal = torch.randn(len(X), generator=generator, dtype=torch.float64)
+    return vectors @ (values.clamp_min(0).sqrt() * normal)
+
+
+def played(strategy: Strategy, p: Tensor, seed: int = 0) -> State:
+    r"""A whole run; ``p`` are probabilities of a yes, ``N`` or ``N x m``."""
+    generator, state = torch.Generator().manual_seed(seed), strategy.init(seed=seed)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        drawn = torch.rand(p[rows].shape, generator=generator, dtype=torch.float64)
+        state = strategy.tell(state, Observations(rows, (drawn < p[rows]).double()))
+    return state
+
+
+def rising(outcome: Binary, pool: Pool) -> Tensor:
+    return outcome.value(8 * pool.X[:, 0] - 4)
+
+
+@pytest.mark.parametrize("outcome", [Binary(), Binary(guess=0.5, lapse=0.02)], ids=str)
+@pytest.mark.parametrize("model", [None, "given"])
+def test_a_run_decides_the_rows_far_from_the_level(outcome, model):
+    pool = line()
+    given = kernel() if model else None
+    strategy = Strategy(
+        pool,
+        Above(LEVEL, epsilon=0.05),
+        model=GaussianProcess(given, outcome=outcome, refit=1.3),
+        beta=4.0,
+        batch_size=15,
+        max_observations=150,
+    )
+    p = rising(outcome, pool)
+    answer = played(strategy, p).classification
+    assert not bool((answer.above & (p < LEVEL - 0.05)).any())
+    assert not bool((answer.below & (p > LEVEL + 0.05)).any())
+    assert int(answer.above.sum()) > 3
+    assert int(answer.below.sum()) > 3
+
+
+def test_the_answer_is_in_probabilities():
+    pool, outcome = line(), Binary(guess=0.2, lapse=0.1)
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(
+        pool, Above(LEVEL), model=model, beta=4.0, batch_size=10, max_observations=60
+    )
+    state = played(strategy, rising(outcome, pool))
+    answer = state.classification
+    for numbers in (answer.lower, answer.mean, answer.upper):
+        assert bool(((numbers >= 0.2) & (numbers <= 0.9)).all())
+    assert bool(
+        (answer.lower <= answer.mean).all() & (answer.mean <= answer.upper).all()
+    )
+    assert torch.equal(answer.above, answer.lower > LEVEL)
+    assert torch.equal(answer.below, answer.upper <= LEVEL)
+    # By the latent function, not by the mean of the probability.
+    posterior = state.belief.posterior
+    z = (
+        posterior.mean - outcome.latent(torch.tensor(LEVEL).double())
+    ) / posterior.sigma
+    assert torch.allclose(answer.probability_above, torch.special.ndtr(z))
+    mean, sigma = state.predict(pool.X)
+    assert torch.allclose(mean, answer.mean, atol=1e-6)
+    assert torch.allclose(sigma, answer.sigma, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [None, "given"])
+def test_a_replay_gives_the_same_answer_and_the_same_rows(model):
+    pool, outcome = line(), Binary()
+    given = kernel() if model else None
+    settings = GaussianProcess(given, outcome=outcome)
+    strategy = Strategy(pool, Above(LEVEL), model=settings, max_observations=40)
+    p, generator = rising(outcome, pool), torch.Generator().manual_seed(1)
+    state = strategy.init(seed=3)
+    for _ in range(8):
+        rows = strategy.ask(state, size=4).order
+        y = (torch.rand(4, generator=generator, dtype=torch.float64) < p[rows]).double()
+        for part in (slice(2, 4), slice(0, 2)):  # in parts, out of order
+            state = strategy.tell(state, Observations(rows[part], y[part]))
+    again = strategy.replay(state.history, seed=3)
+    assert torch.equal(again.classification.mean, state.classification.mean)
+    assert torch.equal(strategy.ask(again).order, strategy.ask(state).order)
+
+
+def test_equal_answers_teach_no_model_and_new_rows_come():
+    pool = line()
+    model = GaussianProcess(outcome=Binary())
+    strategy = Strategy(pool, Above(LEVEL), model=model, batch_size=6)
+    state, seen = strategy.init(seed=0), set[int]()
+    for _ in range(5):
+        rows = strategy.ask(state).order
+        assert not seen & set(rows.tolist())
+        seen |= set(rows.tolist())
+        state = strategy.tell(state, Observations(rows, torch.ones(6)))
+    assert bool(state.classification.undecided.all())
+    assert "No model is fitted yet" in state.classification.guarantee
+    rows = strategy.ask(state).order
+    state = strategy.tell(state, Observations(rows, (rows != rows[0]).double()))
+    assert "No model is fitted yet" not in state.classification.guarantee
+
+
+def test_counts_of_trials_are_told_by_name():
+    pool, outcome = line(), Binary()
+    told = Observations([0, 15, 30], [1, 12, 20], trials=20)
+    assert told.y.tolist() == [0.05, 0.6, 1.0]
+    assert told.counts is not None
+    assert told.counts.tolist() == [20, 20, 20]
+    assert told.n_measured == 60
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(pool, Above(LEVEL), model=model, beta=4.0, batch_size=3)
+    state = strategy.tell(strategy.init(seed=0), told)
+    each = [[1] * k + [0] * (20 - k) for k in (1, 12, 20)]
+    rows = torch.tensor([0, 15, 30]).repeat_interleave(20)
+    one_by_one = Observations(rows, torch.tensor(each).double().view(-1))
+    alone = strategy.tell(strategy.init(seed=0), one_by_one)
+    assert torch.allclose(
+        state.classification.mean, alone.classification.mean, atol=0.01
+    )
+    assert bool(state.classification.above[30])
+    assert bool(state.classification.below[0])
+
+
+def test_one_output_may_be_a_number_and_the_other_a_yes_or_no():
+    X = torch.rand(60, 2, generator=torch.Generator().manual_seed(0)).double()
+    pool, outcome = Pool(X), Binary()
+    strength, works = 3 * X[:, 0], outcome.value(8 * X[:, 1] - 4)
+    goal = Above(1.5, epsilon=0.1) & Above(LEVEL, output=1)
+    model = GaussianProcess(noise_std=(0.1, None), outcome=(None, outcome))
+    strategy = Strategy(pool, goal, model=model, batch_size=20, max_observations=120)
+    generator, state = torch.Generator().manual_seed(0), strategy.init(seed=0)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        noise = 0.1 * torch.randn(len(rows), generator=generator, dtype=torch.float64)
+        yes = torch.rand(len(rows), generator=generator, dtype=torch.float64)
+        y = torch.stack((strength[rows] + noise, (yes < works[rows]).double()), dim=-1)
+        state = strategy.tell(state, Observations(rows, y))
+    answer = state.classification
+    assert not bool((answer.above & ((strength < 1.4) | (works < LEVEL))).any())
+    assert int(answer.below.sum()) > 5
+    number, yes_no = answer.outputs
+    assert float((number.mean - strength).abs().max()) < 0.6
+    assert 0 <= float(yes_no.lower.min()) <= float(yes_no.upper.max()) <= 1
+    assert [float(level) for level in yes_no.levels] == pytest.approx([LEVEL])
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Below(0.3),
+        Between(0.3, 0.8, epsilon=0.05),
+        Levels((0.25, 0.5, 0.75)),
+        ~Above(0.5),
+        Above(0.2) & Below(0.9),
+        Above((0.5, 0.75) * 15 + (0.5,)),
+    ],
+    ids=lambda goal: type(goal).__name__,
+)
+def test_any_region_of_probabilities_is_decided(goal):
+    pool, outcome = line(), Binary()
+    p = rising(outcome, pool)
+    strategy = Strategy(
+        pool,
+        goal,
+        model=GaussianProcess(kernel(), outcome=outcome),
+        rule=Straddle(),
+        beta=9.0,
+        batch_size=30,
+        max_observations=120,
+    )
+    answer = played(strategy, p).classification
+    truth = goal.values.cells.agreed(goal.values.allowed([p], [p], strictly=False))
+    inside = truth == goal.values.n_classes - 1
+    slack = (p - 0.5).abs() < 2  # every row counts
+    assert not bool((answer.above & ~inside & slack).any())
+    assert not bool((answer.below & inside & slack).any())
+    assert int(answer.undecided.sum()) < len(pool)
+    if isinstance(goal, Levels):
+        known = answer.classes >= 0
+        assert torch.equal(answer.classes[known], truth[known])
+
+
+def test_words_and_weights_and_a_share_that_is_known():
+    table = pd.DataFrame(
+        {"heat": [i / 20 for i in range(20)] * 2, "solvent": ["a"] * 20 + ["b"] * 20}
+    )
+    pool, outcome = Pool(table), Binary()
+    heat = torch.tensor(table["heat"].to_numpy())
+    is_b = torch.tensor((table["solvent"] == "b").to_numpy())
+    p = outcome.value(torch.where(is_b, 6 * heat - 2, 6 * heat - 5))
+    strategy = Strategy(
+        pool,
+        Above(0.5),
+        model=GaussianProcess(outcome=outcome),
+        batch_size=20,
+        max_observations=300,
+        content_tol=ContentKnown(0.3),
+    )
+    state = played(strategy, p)
+    low, high = state.content().posterior
+    assert low <= float((p > 0.5).double().mean()) <= high
+
+
+def test_each_output_may_be_measured_by_itself():
+    pool = line(21).at_outputs(("works", "lasts"), costs=(1, 2))
+    outcome = Binary()
+    goal = Above(0.5, output="works") & Above(0.5, output="lasts")
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(
+        pool, goal, model=model, rule=Straddle(), beta=4.0, batch_size=20,
+        max_observations=160,
+    )  # fmt: skip
+    x = line(21).X[:, 0]
+    works, lasts = outcome.value(8 * x - 3), outcome.value(5 - 8 * x)
+    answer = played(strategy, torch.cat((works, lasts))).classification
+    inside = (works > 0.5) & (lasts > 0.5)
+    assert int((answer.above & ~inside).sum() + (answer.below & inside).sum()) == 0
+    assert int(answer.undecided.sum()) < 21
+
+
+def test_predictions_from_some_answers_alone():
+    pool, outcome = line(), Binary()
+    model = GaussianProcess(outcome=outcome)
+    strategy = Strategy(
+        pool, Above(LEVEL), model=model, batch_size=15, max_observations=45
+    )
+    state = played(strategy, rising(outcome, pool))
+    mean, _ = state.predict(pool.X, data=state.history)
+    assert torch.allclose(mean, state.predict(pool.X)[0], atol=1e-6)
+    few, _ = state.predict(pool.X, data=state.history.select(torch.arange(5)))
+    assert not torch.allclose(mean, few, atol=1e-3)
+
+
+def test_calibration_is_of_answers_predicted_beforehand():
+    pool, outcome = line(), Binary()
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(
+        pool, Above(LEVEL), model=model, rule=Random(), batch_size=10,
+        max_observations=200,
+    )  # fmt: skip
+    calibration = played(strategy, outcome.value(latent_on(pool.X, 1))).calibration()
+    assert len(calibration.ahead) == 200
+    assert not calibration.has_failed
+    assert len(calibration.out) == 0
+
+
+@pytest.mark.parametrize(
+    ("goal", "given", "match"),
+    [
+        (Above(75), {}, "between 0 and 1 with `outcome=Binary"),
+        (Above(0.4), {"outcome": Binary(guess=0.5)}, "between 0.5 and 1"),
+        (Above(0.75), {"outcome": "yes/no"}, r"Write `Binary\(\)`"),
+        (Above(0.75), {"noise_std": 0.1}, "An answer has no noise of its own"),
+        (Above(0.75), {"norm_bound": 1.0}, "Leave `norm_bound` out"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_at_once(goal, given, match):
+    model = {"outcome": Binary()} | given
+    with pytest.raises(ValueError, match=match):
+        Strategy(line(), goal, model=GaussianProcess(**model))
+
+
+def test_goals_and_models_that_have_no_probabilities_are_refused():
+    outcome = Binary()
+    with pytest.raises(UnsupportedError, match="with levels, such as"):
+        Strategy(line(), Maximiser(), model=GaussianProcess(outcome=outcome))
+    with pytest.raises(UnsupportedError, match="a kernel of the latent function"):
+        Strategy(
+            line(),
+            Above(0.5),
+            model=GaussianProcess(lambda X, y, yvar: None, outcome=outcome),
+        )
+    with pytest.raises(UnsupportedError, match="where outputs are correlated"):
+        Strategy(
+            line(),
+            Above(0.5) & Above(0.5, output=1),
+            model=GaussianProcess(correlated=True, outcome=outcome),
+        )
+    with pytest.raises(ValueError, match="a region of measured numbers"):
+        Strategy(
+            line(),
+            Above(0.5),
+            model=GaussianProcess(outcome=outcome),
+            audit=(0.1, 0.05),
+        )
+
+
+@pytest.mark.parametrize(
+    ("told", "match"),
+    [
+        (Observations([0], [2.0]), "to be 1 or 0 with"),
+        (Observations([0], [0.5]), "to be 1 or 0 with"),
+        (Observations([0], [1.0], yvar=[0.1]), "Tell repeated trials by `trials=`"),
+    ],
+)
+def test_results_that_are_no_answers_are_refused(told, match):
+    strategy = Strategy(line(), Above(0.5), model=GaussianProcess(outcome=Binary()))
+    state = strategy.init(seed=0)
+    strategy.ask(state)
+    with pytest.raises(ValueError, match=match):
+        strategy.tell(state, told)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"y": [3], "trials": 2}, "got 3 of 2"),
+        ({"y": [1.5], "trials": 2}, "got 1.5 of 2"),
+        ({"y": [1], "trials": 0}, "at least 1 per entry"),
+        ({"y": [1], "trials": 2, "counts": 2}, "to come alone"),
+    ],
+)
+def test_counts_are_checked(given, match):
+    with pytest.raises(ValueError, match=re.escape(match)):
+        Observations([0], **given)
+
+
+@more_when_slow("runs", 8, 120)
+def test_few_runs_with_a_given_model_decide_a_row_wrongly(runs):
+    pool, outcome, delta = line(25), Binary(), 0.2
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(
+        pool, Above(0.5), model=model, delta=delta, rule=Straddle(), batch_size=20,
+        max_observations=200,
+    )  # fmt: skip
+    n_wrong = n_decided = 0
+    for seed in range(runs):
+        p = outcome.value(latent_on(pool.X, seed))
+        answer = played(strategy, p, seed).classification
+        wrong = (answer.above & (p <= 0.5)) | (answer.below & (p > 0.5))
+        n_wrong += bool(wrong.any())
+        n_decided += int((~answer.undecided).sum())
+    assert n_decided > 5 * runs
+    assert binomtest(n_wrong, runs, delta, "greater").pvalue > 1e-4
