@@ -3,7 +3,7 @@ r"""Latent processes of other outcomes: hyper-parameters fitted to results."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import scipy  # which loads its packages when they are first used
 import torch
 from botorch.models.transforms import Normalize
 from gpytorch.kernels import Kernel
-from gpytorch.means import ConstantMean
+from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_lse.models.expectation import Sites, sites_of
@@ -39,6 +39,9 @@ FARTHEST_MEAN = 4.0
 """The bound of the latent mean in units, where results are certain in any case."""
 SHORTEST, LARGEST = 1e-2, 1e3
 """The bounds of lengthscales and scales; those of priors matter first."""
+LIKELY_RISE, RISE_SPREAD = 2.0, 1.0
+"""The median of the prior of a rise over the pool's range, in units, and the standard
+deviation of its logarithm."""
 FIT_STEPS = 100
 """The largest number of steps of a fit; some 30 are usual."""
 
@@ -51,6 +54,7 @@ def fit_latent_gp(
     outcome: Outcome,
     words: Mapping[int, int] | None = None,
     is_sum: bool = True,
+    rising: Sequence[int] = (),
 ) -> GPPrior:
     r"""The latent process whose results are likeliest, priors considered.
 
@@ -66,12 +70,16 @@ def fit_latent_gp(
         words: The first column of each word, and its number of levels.
         is_sum: Whether the function is a sum of functions of single numbers, and of
             all; else a function of all.
+        rising: Columns of numbers along which the mean rises.
     """
     d = X.shape[-1]
     kernel = latent_kernel(d, words, is_sum)
     inputs = word_codes(bounds, words) if words else Normalize(d, bounds=bounds)
     inputs.eval()
-    fit = _Fit(inputs(X), y, trials, outcome, kernel)
+    # A word, one column for each level before, is one column for the kernel.
+    coded = [(first, n - 1) for first, n in (words or {}).items()]
+    columns = [c - sum(n for first, n in coded if first < c) for c in rising]
+    fit = _Fit(inputs(X), y, trials, outcome, kernel, columns)
     found = scipy.optimize.minimize(
         fit, fit.start, jac=True, bounds=fit.bounds, options={"maxiter": FIT_STEPS}
     )
@@ -98,6 +106,29 @@ def latent_kernel(
     return _scaled(default_kernel(d), 1.0)
 
 
+class RisingMean(Mean):
+    r"""A mean that rises along some inputs, and is 0 in the middle but for a constant.
+
+    Args:
+        columns: The inputs, in the unit cube.
+    """
+
+    def __init__(self, columns: Sequence[int]) -> None:
+        super().__init__()
+        self.columns = list(columns)
+        self.register_buffer("constant", torch.zeros((), dtype=torch.float64))
+        rises = torch.full((len(columns),), LIKELY_RISE, dtype=torch.float64)
+        self.register_buffer("rises", rises)
+
+    def centred(self, x: Tensor) -> Tensor:
+        r"""The inputs along which it rises, less their middle (``... x n x k``)."""
+        return x[..., self.columns] - 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        r"""The means at ``... x n x d'`` points."""
+        return self.constant + self.centred(x) @ self.rises
+
+
 class _Fit:
     r"""Minus the log density of results and parameters, over logarithms of the latter.
 
@@ -107,16 +138,23 @@ class _Fit:
         trials: ``n`` numbers of trials.
         outcome: What they say of the latent function.
         kernel: A kernel with priors, whose parameters are set.
+        rising: Columns of ``F`` along which the mean rises.
     """
 
     def __init__(
-        self, F: Tensor, y: Tensor, trials: Tensor, outcome: Outcome, kernel: Kernel
+        self,
+        F: Tensor,
+        y: Tensor,
+        trials: Tensor,
+        outcome: Outcome,
+        kernel: Kernel,
+        rising: Sequence[int] = (),
     ) -> None:
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
         self.kernel, self.results = kernel, (outcome, y, trials)
-        self.mean = ConstantMean().double()
+        self.F, self.mean = F, RisingMean(rising)
         self.parameters = list(term.parameters())
         listed: Any = kernel.named_priors()
         self.priors = [(value_of(of), prior) for _, of, prior, value_of, _ in listed]
@@ -125,38 +163,44 @@ class _Fit:
 
     @property
     def start(self) -> np.ndarray:
-        r"""The logarithms of the parameters, then the mean, as they are."""
-        logs = [p.detach().log().reshape(-1) for p in self.parameters]
-        return torch.cat((*logs, torch.zeros(1).double())).numpy()
+        r"""The logarithms of parameters and rises, then the constant, as they are."""
+        parts = (*self.parameters, self.mean.rises)
+        logs = [part.detach().log().reshape(-1) for part in parts]
+        return torch.cat((*logs, self.mean.constant.view(1))).numpy()
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
         r"""The bounds of these."""
-        n = sum(p.numel() for p in self.parameters)
+        n = sum(p.numel() for p in (*self.parameters, self.mean.rises))
         ends = math.log(SHORTEST), math.log(LARGEST)
         return [ends] * n + [(-FARTHEST_MEAN, FARTHEST_MEAN)]
 
     def set(self, x: np.ndarray) -> None:
         r"""Give kernel and mean the parameters ``x``."""
-        parts = torch.as_tensor(x[:-1]).split([p.numel() for p in self.parameters])
+        targets = (*self.parameters, self.mean.rises)
+        parts = torch.as_tensor(x[:-1]).split([part.numel() for part in targets])
         with torch.no_grad():
-            for parameter, part in zip(self.parameters, parts, strict=True):
-                parameter.copy_(part.exp().view(parameter.shape))
-            self.mean.raw_constant.fill_(float(x[-1]))
+            for target, part in zip(targets, parts, strict=True):
+                target.copy_(part.exp().view(target.shape))
+            self.mean.constant.fill_(float(x[-1]))
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         r"""The loss at ``x``, and its gradient."""
         self.set(x)
-        mean = float(x[-1])
+        mean, rises = float(x[-1]), self.mean.rises
         with torch.no_grad():
-            K = UNIT**2 * self.term.value()
-            at = torch.full_like(K[0], UNIT * mean)
+            K, at = UNIT**2 * self.term.value(), UNIT * self.mean(self.F)
             # Precisions may be negative, or the sites would not be stationary.
             self.sites = sites_of(K, at, *self.results, self.sites, least=None)
             weights = UNIT**2 * self.sites.slopes
             slopes = {id(p): v for p, v in self.term.slopes(weights)}
             total = self.sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
-            of_mean = UNIT * float(self.sites.residual.sum()) - mean / MEAN_SPREAD**2
+            by_value = UNIT * self.sites.residual
+            of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
+            far = (rises / LIKELY_RISE).log() / RISE_SPREAD
+            total -= 0.5 * float(far.square().sum())
+            of_rises = (by_value @ self.mean.centred(self.F)) * rises
+            of_rises -= far / RISE_SPREAD
         for parameter, prior in self.priors:
             value = parameter.detach().requires_grad_()
             log = prior.log_prob(value).sum()
@@ -166,5 +210,5 @@ class _Fit:
         by_log = [
             (slopes[id(p)] * p.detach().view(-1)).reshape(-1) for p in self.parameters
         ]
-        gradient = torch.cat((*by_log, torch.tensor([of_mean]).double()))
+        gradient = torch.cat((*by_log, of_rises, torch.tensor([of_mean]).double()))
         return -total, -gradient.numpy()

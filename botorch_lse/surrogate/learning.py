@@ -88,6 +88,7 @@ class OutputModel:
         history: Its measurements that were made before the run.
         outcome: What is measured, if it is not the function plus noise.
         family: See ``GaussianProcess``.
+        rising: The columns along which the latent function of an outcome rises.
     """
 
     pool: Pool
@@ -96,6 +97,7 @@ class OutputModel:
     history: History | None = None
     outcome: Outcome | None = None
     family: str = ADDITIVE
+    rising: tuple[int, ...] = ()
 
     def check(self) -> None:
         r"""Complain if model and noise do not fit each other.
@@ -342,7 +344,8 @@ class OutputModel:
         if self.outcome is not None:
             words, is_sum = dict(self.pool.words.values()), self.family == ADDITIVE
             given = X, values, history.replicates.double(), self.pool.bounds
-            return latent.fit_latent_gp(*given, self.outcome, words, is_sum)
+            parts = self.outcome, words, is_sum, self.rising
+            return latent.fit_latent_gp(*given, *parts)
         if self.history is not None:
             before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))

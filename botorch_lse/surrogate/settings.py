@@ -11,7 +11,7 @@ from botorch.models.model import ModelList
 from torch.nn import Module
 
 from botorch_lse._lazy import LazyModule
-from botorch_lse._validation import of_type, one_of, truth_value
+from botorch_lse._validation import complaint, of_type, one_of, truth_value
 from botorch_lse.data.observations import History
 from botorch_lse.data.pool import Pool
 from botorch_lse.models import correlated
@@ -70,6 +70,9 @@ class GaussianProcess:
             measured numbers. Levels, bounds and answers are then in the units of the
             outcome, of ``Binary`` probabilities. ``model`` and ``norm_bound`` are about
             the latent function.
+        increasing: Inputs with which the probability of an ``outcome`` rises, by name
+            or number, such as an intensity: the fitted mean rises along them, where a
+            constant would pull what is far from the data to the middle.
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.
@@ -87,10 +90,16 @@ class GaussianProcess:
     correlated: bool = False
     family: str = ADDITIVE
     outcome: Outcome | Sequence[Outcome | None] | None = None
+    increasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
         for one in one_each(self.outcome, "outcome", None):
             of_type(one, Outcome | None, "outcome", "an outcome", "Write `Binary()`.")
+        is_learnt = self.outcome is not None and self.model is None
+        if not is_learnt and len(self.increasing):
+            wanted = "to be left out without an `outcome`, and with a `model`"
+            came = f"got {self.increasing!r}"
+            raise ValueError(complaint("increasing", wanted, came))
         one_of(self.family, "family", FAMILIES)
         if self.family != ADDITIVE and self.model is not None:
             raise ValueError(
@@ -140,9 +149,10 @@ class GaussianProcess:
             )
         pools = [layout.candidates_of(j) for j in range(n_outputs)]
         parts = zip(pools, models, stds, pasts, outcomes, strict=True)
+        rising = columns_of(self.increasing, layout.candidates)
         return GaussianProcesses(
             pool,
-            tuple(OutputModel(*part, self.family) for part in parts),
+            tuple(OutputModel(*part, self.family, rising) for part in parts),
             self.refit,
             self.n_initial,
             max_observations,
@@ -204,6 +214,32 @@ def one_each(value: Any, name: str, n_outputs: int | None) -> tuple[Any, ...]:
             f"{len(value)}."
         )
     return tuple(value)
+
+
+def columns_of(inputs: Sequence[str | int], pool: Pool) -> tuple[int, ...]:
+    r"""The columns of inputs that are given by name or number.
+
+    Args:
+        inputs: The inputs.
+        pool: The pool, whose columns they are.
+
+    Raises:
+        ValueError: If the pool has no such column of numbers.
+    """
+    names = list(pool.names or ())
+    words = {c for first, n in pool.words.values() for c in range(first, first + n)}
+    found: list[int] = []
+    if isinstance(inputs, str):
+        inputs = [inputs]
+    for one in inputs:
+        column: Any = names.index(one) if one in names else one
+        is_number = isinstance(column, int) and not isinstance(column, bool)
+        if not is_number or column not in range(pool.d) or column in words:
+            known = names or f"0 to {pool.d - 1}"
+            wanted = f"to be columns of numbers of the pool, {known}"
+            raise ValueError(complaint("increasing", wanted, f"got {one!r}"))
+        found.append(column)
+    return tuple(found)
 
 
 def history_of_each(

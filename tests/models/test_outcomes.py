@@ -151,7 +151,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
         F[:, 2] = (3 * F[:, 2]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = latent_kernel(5 if words else 3, words)
-    fit = _Fit(F, y, 0 * y + 1, Binary(guess=0.1), kernel)
+    fit = _Fit(F, y, 0 * y + 1, Binary(guess=0.1), kernel, [1])
     x = fit.start + 0.1
     _, gradient = fit(x)
     for i in range(len(x)):

@@ -379,3 +379,47 @@ def test_few_runs_with_a_given_model_decide_a_row_wrongly(runs):
         n_decided += int((~answer.undecided).sum())
     assert n_decided > 5 * runs
     assert binomtest(n_wrong, runs, delta, "greater").pvalue > 1e-4
+
+
+def test_a_probability_that_rises_is_learnt_from_half_of_the_pool():
+    X = torch.rand(80, 2, generator=torch.Generator().manual_seed(2)).double()
+    pool, outcome = Pool(X, names=("kind", "intensity")), Binary()
+    p = outcome.value(8 * X[:, 1] - 4)
+    low = (X[:, 1] < 0.6).nonzero().view(-1)[:40]
+    generator = torch.Generator().manual_seed(3)
+    drawn = torch.rand(len(low), generator=generator, dtype=torch.float64)
+    errors = []
+    for increasing in ((), ("intensity",)):
+        model = GaussianProcess(outcome=outcome, increasing=increasing)
+        strategy = Strategy(pool, Above(LEVEL), model=model, batch_size=40)
+        told = Observations(low, (drawn < p[low]).double())
+        state = strategy.tell(strategy.init(seed=0), told)
+        high = X[:, 1] > 0.8
+        errors.append(float((state.predict(X)[0] - p)[high].abs().mean()))
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_inputs_that_rise_are_checked():
+    with pytest.raises(ValueError, match="without an `outcome`"):
+        GaussianProcess(increasing=(0,))
+    for wrong in (("heat",), (3,), (True,)):
+        model = GaussianProcess(outcome=Binary(), increasing=wrong)
+        with pytest.raises(ValueError, match="columns of numbers of the pool"):
+            Strategy(line(), Above(0.5), model=model)
+
+
+def test_a_word_before_a_rising_input_is_one_column_of_the_model():
+    table = pd.DataFrame(
+        {"solvent": ["a", "b", "c"] * 10, "heat": [i / 29 for i in range(30)]}
+    )
+    pool, outcome = Pool(table), Binary()
+    model = GaussianProcess(outcome=outcome, increasing="heat")
+    strategy = Strategy(pool, Above(0.5), model=model, batch_size=30)
+    heat = torch.tensor(table["heat"].to_numpy())
+    told = Observations(torch.arange(30), (heat > 0.5).double())
+    state = strategy.tell(strategy.init(seed=0), told)
+    mean = state.belief.posterior.prior.mean_module
+    assert mean.columns == [1]
+    assert float(mean.rises) > 0
+    found = state.classification.mean
+    assert float(found[heat > 0.8].min()) > float(found[heat < 0.2].max())
