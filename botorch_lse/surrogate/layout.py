@@ -136,6 +136,10 @@ class Layout:
             return [data] * self.n_outputs
         return [data.output(c) for c in range(self.n_outputs)]
 
+    def joined(self, data: Observations, each: Sequence[Tensor]) -> Tensor:
+        r"""The numbers of measurements, from those of each output (as ``data.y``)."""
+        return torch.stack(list(each), dim=-1).view(data.y.shape)
+
     def places(self, rows: Tensor, output: int) -> Tensor:
         r"""The positions, among some rows, of those that measure an output."""
         return torch.arange(len(rows))
@@ -272,6 +276,13 @@ class OneOutputEach(Layout):
         for j in range(self.n_outputs):
             own = data.select(self.places(data.indices, j))
             found.append(self.at_candidates(own))
+        return found
+
+    def joined(self, data: Observations, each: Sequence[Tensor]) -> Tensor:
+        r"""The numbers of measurements, from those of the output of each."""
+        found = torch.empty(len(data), dtype=torch.float64)
+        for j, own in enumerate(each):
+            found[self.places(data.indices, j)] = own
         return found
 
     def places(self, rows: Tensor, output: int) -> Tensor:

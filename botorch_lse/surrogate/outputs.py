@@ -612,21 +612,8 @@ class GaussianProcesses:
                 pair = output.in_place(fits.posteriors[j].prior, own)
             values.append(pair[0])
             noise.append(pair[1])
-        return self._joined(history, values, noise)
-
-    def _joined(
-        self, history: Observations, values: Sequence[Tensor], noise: Sequence[Tensor]
-    ) -> Observations:
-        r"""The observations with other values, which are given by output."""
-        if not self.layout.is_together:
-            y = torch.empty_like(history.y, dtype=torch.float64)
-            yvar = y.clone()
-            for j, own in enumerate(values):
-                places = self.layout.places(history.indices, j)
-                y[places], yvar[places] = own, noise[j]
-        else:
-            y, yvar = torch.stack(list(values), -1), torch.stack(list(noise), -1)
-            y, yvar = y.view(history.y.shape), yvar.view(history.y.shape)
+        y = self.layout.joined(history, values)
+        yvar = self.layout.joined(history, noise)
         return replace(history, y=y, yvar=yvar, counts=None)
 
     def surprises(self, fits: Posterior, new: Observations) -> tuple[Tensor, ...]:
