@@ -40,8 +40,8 @@ FARTHEST_MEAN = 4.0
 SHORTEST, LARGEST = 1e-2, 1e3
 """The bounds of lengthscales and scales; those of priors matter first."""
 LIKELY_RISE, RISE_SPREAD = 2.0, 1.0
-"""The median of the prior of a rise over the pool's range, in units, and the standard
-deviation of its logarithm."""
+"""The median of the prior of a rise over the pool's range, in units, and its spread.
+The spread is the standard deviation of the logarithm."""
 FIT_STEPS = 100
 """The largest number of steps of a fit; some 30 are usual."""
 

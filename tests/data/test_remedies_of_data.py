@@ -127,6 +127,24 @@ def test_a_limit_among_results_is_left_out_and_decides(cell: str) -> None:
 
 
 case(
+    "observations:Observations._count_successes#1",
+    lambda: Observations([0], [1], counts=2, trials=2),
+    "Expected `trials` to come alone",
+    lambda: Observations([0], [1], trials=2),
+)
+case(
+    "observations:Observations._count_successes#2",
+    lambda: Observations([0], [1], trials=0),
+    "Expected `trials` to be one number of at least 1 per entry (1)",
+    lambda: Observations([0], [1], trials=1),
+)
+case(
+    "observations:Observations._count_successes#3",
+    lambda: Observations([0], [3], trials=2),
+    "whole numbers of successes, at most `trials`, but got 3 of 2",
+    lambda: Observations([0], [2], trials=2),
+)
+case(
     "observations:_results#1",
     lambda: Observations([0], ["> 30"]),
     "`state.classification.with_limits(rows, limits, side)`",

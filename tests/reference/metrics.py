@@ -33,8 +33,8 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 57_250, 33_100
-"""Of the core: lines, and lines of code; 1,350 and 800 of them for answers of yes and
+MOST_LINES, MOST_CODE = 57_400, 33_150
+"""Of the core: lines, and lines of code; 1,500 and 850 of them for answers of yes and
 no, 7,300 and 4,550 of them for repairs, 100 and
 50 for pairs of which few are looked at, 150 and 100 for answers from the first values
 on, 350 and 200 for likelihoods in closed form (a fit in a quarter of the time, with
@@ -53,9 +53,9 @@ MOST_METHODS = 15
 INTERFACES = (Goal, Rule, Algorithm)
 MOST_ON_WAYS = {
     "`ask`": (175, 27),
-    "`tell` with a fit": (325, 42),
+    "`tell` with a fit": (325, 43),
     "Ax's `get_next_trials`": (490, 51),
-    "`botorch-lse next`": (770, 66),
+    "`botorch-lse next`": (790, 66),
 }
 """Functions, and files, through which a call passes; see ``ways.py``.
 Three to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.
