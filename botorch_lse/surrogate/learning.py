@@ -346,6 +346,9 @@ class OutputModel:
             given = X, values, history.replicates.double(), self.pool.bounds
             parts = self.outcome, words, is_sum, self.rising
             return latent.fit_latent_gp(*given, *parts)
+        if noise is None and self.known_noise is not None:
+            # Values of several outputs come without it if it is not known of all.
+            noise = self.known_noise[history.indices]
         if self.history is not None:
             before = self._known_noise_of_history()
             X = torch.cat((self.history.X, X))

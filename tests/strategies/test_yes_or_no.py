@@ -182,6 +182,8 @@ def test_one_output_may_be_a_number_and_the_other_a_yes_or_no():
         yes = torch.rand(len(rows), generator=generator, dtype=torch.float64)
         y = torch.stack((strength[rows] + noise, (yes < works[rows]).double()), dim=-1)
         state = strategy.tell(state, Observations(rows, y))
+    prior = state.belief.posterior.prior
+    assert prior.noise_var is None  # it was stated, and a fit has it
     answer = state.classification
     assert not bool((answer.above & ((strength < 1.4) | (works < LEVEL))).any())
     assert int(answer.below.sum()) > 5
