@@ -268,7 +268,8 @@ class OutputModel:
         r"""Whether a model can be fitted to the data at all.
 
         Values that are all alike have no scale, and those of few rows no lengthscale: a
-        fit would be certain of whatever it starts from.
+        fit would be certain of whatever it starts from. Of outcomes that are all alike,
+        even of all rows, a fit would say that others cannot be.
 
         Args:
             own: All observations of this output.
@@ -276,6 +277,8 @@ class OutputModel:
                 are inputs always suffices.
             is_complete: Whether no new row is left to measure: then a fit is allowed.
         """
+        if self.outcome is not None and self.are_alike(own):
+            return False
         rows = own.indices.unique().numel()
         if rows == len(self.pool) or (is_complete and rows > 0):
             return True

@@ -147,6 +147,19 @@ def test_equal_answers_teach_no_model_and_new_rows_come():
     assert "No model is fitted yet" not in state.classification.guarantee
 
 
+def test_equal_answers_of_all_rows_teach_no_model_and_rows_are_repeated():
+    pool = line()
+    model = GaussianProcess(outcome=Binary())
+    strategy = Strategy(pool, Above(LEVEL), model=model, batch_size=6)
+    state = strategy.init(seed=0)
+    while not state.is_done and len(state.observations) < len(pool) + 12:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, torch.ones(len(rows))))
+    assert state.stop_reason is None
+    assert bool(state.classification.undecided.all())
+    assert len(strategy.ask(state)) == 6
+
+
 def test_counts_of_trials_are_told_by_name():
     pool, outcome = line(), Binary()
     told = Observations([0, 15, 30], [1, 12, 20], trials=20)
