@@ -10,7 +10,7 @@ import pandas as pd
 
 from botorch_lse._files import Seen, write_figure
 from botorch_lse._numerals import written
-from botorch_lse.cli.cells import without_unit, write_table, writing
+from botorch_lse.cli.cells import write_table, writing
 from botorch_lse.cli.runs import Run
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting import level_set_frame, plot_level_set
@@ -109,12 +109,9 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     # One picture for one file: of more inputs each candidate, not each input.
     kind = "intervals" if len(axes_of(drawn)) > 2 else None
     axes = plot_level_set(answer, observations, found.level, kind=kind)
-    column = run.result_column
-    unit = column.removeprefix(without_unit(column)).strip(" ()[]")
-    level = f"{written(found.level)} {unit}".strip()
-    axes.set_title(f"{without_unit(column)}: {found.side} {level}?")
+    axes.set_title(run.question)
     if axes.get_ylabel() == "y":
-        axes.set_ylabel(column)
+        axes.set_ylabel(run.quantity)
         if run.scale.is_log:
             axes.set_yscale("log")
     if axes.get_xlabel() == "rows, sorted by mean":

@@ -67,6 +67,8 @@ LEAST = {
     "epsilon": 0,
     "noise_std": 0,
     "beta": 0,
+    "guess": 0,
+    "lapse": 0,
 }
 """The least value that a setting may have, where there is one."""
 

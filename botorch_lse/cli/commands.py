@@ -29,7 +29,8 @@ from botorch_lse.cli.progress import doing
 from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import PROGRAM
-from botorch_lse.cli.simulated import Outcome, simulated, truth_of
+from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
+from botorch_lse.cli.yes_no import AGAIN
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
     CalibrationWarning,
@@ -279,9 +280,8 @@ def details(run: Run) -> str:
 def simulate_command(run: Run, call: argparse.Namespace) -> None:
     r"""Report the expected number of measurements, by simulation."""
     truth = truth_of(run, call.runs, call.truth, call.between, call.noise)
-    noise = run.scale.noise_in_words(truth.noise_std)
     said = (understood(run), save_settings(run))
-    _tell(*said, f"Truth: {truth.words}; {noise}.")
+    _tell(*said, f"Truth: {truth.words}; {noise_of(run, truth)}.")
     outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
     for i in range(1, len(truth.values) + 1):
         with doing(f"run {i}", at_once=False):
@@ -294,6 +294,15 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
             flush=True,
         )
     print(expected(outcomes, truth.state.n_used))
+
+
+def noise_of(run: Run, truth: Truth) -> str:
+    r"""The words for what is random of simulated results."""
+    if truth.noise_std is not None:
+        return run.scale.noise_in_words(truth.noise_std)
+    if run.settings.trials is None:
+        return "results are drawn by its probabilities"
+    return f"lines of {_counted(run.trials, 'trial')} are drawn by its probabilities"
 
 
 def _end_of(outcome: Outcome) -> str:
@@ -395,10 +404,18 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
     parts += [f"{again} again because they failed"] * (again > 0)
     said = f"{out}: {_counted(n, 'line')} to measure"
     said += f" ({', '.join(parts)})" if parts else ""
-    return (
-        f"{said}. Fill in {run.result_column!r}: a number, {WORDS}. Save, and call "
-        f"{PROGRAM} next again."
-    )
+    return f"{said}. {filling_in(run)} Save, and call {PROGRAM} next again."
+
+
+def filling_in(run: Run) -> str:
+    r"""A sentence on what to write into the sheet."""
+    column, trials = repr(run.result_column), run.settings.trials
+    if not run.settings.is_yes_no:
+        return f"Fill in {column}: a number, {WORDS}."
+    words = WORDS.replace(FAILED[0], AGAIN)
+    if trials is not None:
+        return f"Fill in {trials!r}, the trials, and {column}: the successes, {words}."
+    return f"Fill in {column}: {run.words}, {words}."
 
 
 def summary(run: Run, *, is_taken: bool = False) -> str:
@@ -418,7 +435,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
         lines.append(
-            f"{run.result_column} against {written(found.level)}: {', '.join(sides)}."
+            f"{run.quantity} against {written(found.level)}: {', '.join(sides)}."
         )
         lines += how_many(run)
     model, n = run.strategy.parts.model, state.history.n_measured
@@ -437,6 +454,11 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         lines.append(
             "A model of these values chooses what to measure next, and "
             f"{until} {wanted - n} to go."
+        )
+    elif found.is_yes_no and not state.belief.fits.is_informed:
+        lines.append(
+            "All results so far are alike: nothing is decided before there are a yes "
+            "and a no, and new candidates come first."
         )
     else:
         lines.append(foreseen(run))
@@ -466,6 +488,8 @@ def one_sided(run: Run) -> str:
     r"""The number of values on the side without a candidate, if there are some."""
     sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
     side = sides.get(run.stop_reason or "")
+    if run.settings.is_yes_no:  # a yes is on no side of a probability
+        return ""
     y = run.state.observations.y
     beyond = y > run.level if side == "above" else y < run.level
     n = int(beyond.sum())
@@ -544,7 +568,7 @@ def of_scale(run: Run) -> list[str]:
     y, found = run.state.observations.y, run.settings
     grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
     is_suggested = run.scale.is_suggested(y, found.level, grows)
-    if found.log_result is not None or not is_suggested:
+    if found.is_yes_no or found.log_result is not None or not is_suggested:
         return []
     low, high = torch.aminmax(y)
     noise = ", and their noise grows with them" if grows else ""
@@ -659,8 +683,8 @@ def foreseen(run: Run) -> str:
 
 def _symptom(run: Run, more: int | None) -> str:
     n = len(run.pool)
-    if (more or 0) <= n:
-        return ""
+    if run.settings.is_yes_no or (more or 0) <= n:
+        return ""  # one result of yes or no tells little, and many are needed
     return f" That is more than the {n} candidates there are: look for a wrong value."
 
 

@@ -10,6 +10,7 @@ from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import REPEAT, SHEET
 from botorch_lse.cli.measurements import MEASURED, Entry
 from botorch_lse.cli.runs import Run
+from botorch_lse.cli.yes_no import OUTCOME
 from botorch_lse.surrogate.remarks import NAMED, Remark
 
 
@@ -40,11 +41,9 @@ def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
         values = run.scale.shown(run.state.observations).y.unique()
         shown = ", ".join(map(written, values))
         return (
-            f"The results take only {len(values)} different values ({shown}). A model "
-            "for such results, as of yes and no, is missing here: this one takes them "
-            "for measured numbers, so that probabilities and bounds are rough guides. "
-            "Results of finer resolution, such as the share of several trials, say "
-            "more."
+            f"The results take only {len(values)} different values ({shown}). The "
+            "model takes them for measured numbers, so that probabilities and bounds "
+            "are rough guides. " + _of_few_values(run, values.tolist())
         )
     if remark.kind == "noise":
         return (
@@ -73,6 +72,17 @@ def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
             "its line, so that it is learnt."
         )
     return ""
+
+
+def _of_few_values(run: Run, values: list[float]) -> str:
+    r"""The remedy for results that take few values."""
+    if set(values) == {0.0, 1.0}:
+        outcome = run.settings.later.advice("outcome", OUTCOME)
+        return (
+            f"If 1 is yes and 0 is no, {outcome}, and the level to a probability of "
+            "yes, such as 0.75."
+        )
+    return "Results of finer resolution, such as the mean of several, say more."
 
 
 def _of_slip(run: Run, at: int, is_taken: bool) -> str:

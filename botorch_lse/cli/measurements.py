@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botorch_lse._numerals import (
     MARKS,
@@ -23,10 +23,8 @@ from botorch_lse._numerals import (
     written,
 )
 from botorch_lse.cli.candidates import (
-    NO,
     REPEAT,
     SHEET,
-    YES,
     Candidates,
     check_marks,
     is_open,
@@ -34,6 +32,7 @@ from botorch_lse.cli.candidates import (
 from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.cli.notation import Notation, is_missing
 from botorch_lse.cli.settings import Settings
+from botorch_lse.cli.yes_no import AGAIN, OUTCOME, PAIR_OF, Fault, answer_of, pair_of
 
 if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
@@ -72,6 +71,7 @@ class Entry:
             a limit that does not tell the side of the level.
         value: What was measured, or the limit of it.
         lies: ``"above"`` or ``"below"``, where the value lies of its limit.
+        trials: How many trials the value counts the successes of; ``None``: it is one.
     """
 
     table: Table = field(repr=False)
@@ -82,6 +82,7 @@ class Entry:
     status: str
     value: float | None = None
     lies: str | None = None
+    trials: int | None = None
 
     @property
     def side(self) -> str | None:
@@ -94,9 +95,9 @@ class Entry:
         return self.sheet, self.row, self.repeat
 
     @property
-    def said(self) -> tuple[str, float | None, str | None]:
+    def said(self) -> tuple[Any, ...]:
         r"""The line's statement about the measurement."""
-        return self.status, self.value, self.side
+        return self.status, self.value, self.side, self.trials
 
     @property
     def place(self) -> str:
@@ -229,7 +230,9 @@ class Measurements:
             part = [entry for entry in done if entry.sheet == sheet]
             rows = torch.tensor([places[entry.row] for entry in part])
             values = torch.tensor([entry.value for entry in part], dtype=torch.float64)
-            told = Observations(rows, values)
+            trials = [entry.trials or 1 for entry in part]
+            is_counted = any(entry.trials is not None for entry in part)
+            told = Observations(rows, values, trials=trials if is_counted else None)
             groups.append(told.at_round(sheet) if sheet else told)
         return groups
 
@@ -270,6 +273,9 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
         _check_excluded(entries)
     with faults.noted():
         _check_limits(entries, found.level)
+    if found.is_yes_no and found.trials is None:
+        with faults.noted():
+            _check_words(entries, found)
     faults.check()
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
@@ -355,10 +361,13 @@ class _Reader:
     def _entry(self, table: Table, line: Line, column: str, sheet: int) -> Entry:
         text, faults = line.cells[column], Faults()
         is_out = is_open(text, self.found.open)
-        status, value, row, repeat = OPEN if is_out else _status(text), None, 0, 0
-        lies, limit = None, _LIMIT.fullmatch(text)
+        status, value, row, repeat = OPEN if is_out else self._status(text), None, 0, 0
+        lies, limit, trials = None, _LIMIT.fullmatch(text), None
         with faults.noted():
-            if status == MEASURED:
+            if status == MEASURED and self.found.is_yes_no:
+                trials = self._trials(table, line)
+                value = self._answer(table, line, column, trials)
+            elif status == MEASURED:
                 number = text if limit is None else limit[2]
                 value = self._value(table, line, column, number)
                 if limit is not None:
@@ -370,7 +379,56 @@ class _Reader:
         with faults.noted():
             repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
         faults.check()
-        return Entry(table, line, row, sheet, repeat, status, value, lies)
+        return Entry(table, line, row, sheet, repeat, status, value, lies, trials)
+
+    def _status(self, text: str) -> str:
+        r"""The status of a line that is not open."""
+        word = " ".join(text.casefold().split())
+        if word in ((AGAIN,) if self.found.is_yes_no else FAILED):
+            return FAILED[0]
+        return "n/a" if word in EXCLUDED else MEASURED
+
+    def _trials(self, table: Table, line: Line) -> int | None:
+        r"""The number of trials of a line; ``None`` where each line is one."""
+        if self.found.trials is None:
+            return None
+        column = table.column(self.found.trials)
+        if column is None:
+            raise ValueError(
+                f"{table.name}: expected the column {self.found.trials!r} of how many "
+                f"trials a line has, but it has {', '.join(table.header)}. Add it."
+            )
+        text = line.cells[column]
+        number = self.notation.with_mark(table.mark(column)).number(text)
+        if number is None or number != int(number) or number < 1:
+            wanted, remedy = "a whole number of trials", "write how many there were"
+            raise table.complaint(line, column, wanted, f"got {text!r}", remedy)
+        return int(number)
+
+    def _answer(
+        self, table: Table, line: Line, column: str, trials: int | None
+    ) -> float:
+        r"""The answer: 1 for yes and 0 for no, or the number of successes.
+
+        Args:
+            table: The file.
+            line: The line.
+            column: The column of what is measured.
+            trials: How many trials the line has; ``None``: it is one.
+        """
+        text = line.cells[column]
+        number = self.notation.with_mark(table.mark(column)).number(text)
+        if trials is None:
+            found = answer_of(text, number)
+        elif number is None or number != int(number) or not 0 <= number <= trials:
+            wanted = f"a whole number of successes in {trials} trials"
+            found = Fault(wanted, "write how many there were")
+        else:
+            found = number
+        if isinstance(found, Fault):
+            came = f"got {text!r}"
+            raise table.complaint(line, column, found.wanted, came, found.remedy)
+        return found
 
     def _value(self, table: Table, line: Line, column: str, number: str) -> float:
         r"""The measured value, or the limit of it.
@@ -394,8 +452,10 @@ class _Reader:
         if value is None:
             sign = text.removesuffix(number).strip()
             remedy = notation.repair(number, sign)
-            if text.casefold() in (*YES, *NO):
-                remedy = "write 1 for yes and 0 for no, with a level of 0.5"
+            if text.casefold() in PAIR_OF:
+                asked = self.notation.advice("outcome", OUTCOME)
+                remedy = f"if results are yes or no, {asked}, with a level that is a "
+                remedy += "probability of yes, such as 0.75"
             elif not _digits(text):
                 asked = self.notation.advice("open", text)
                 remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
@@ -425,13 +485,6 @@ class _Reader:
                 "restore it, or leave the cell empty if no sheet asked for the line",
             )
         return int(number)
-
-
-def _status(text: str) -> str:
-    word = " ".join(text.casefold().split())
-    if word in FAILED:
-        return "failed"
-    return "n/a" if word in EXCLUDED else MEASURED
 
 
 def _digits(text: str) -> bool:
@@ -556,6 +609,24 @@ def _check_limits(entries: list[Entry], level: float) -> None:
                 f"{entry.place}: expected a value {limit.side} the level, as the limit "
                 f"in {limit.place}, says of the same candidate, but got "
                 f"{written(entry.value)}. Correct one, or delete it."
+            )
+    faults.check()
+
+
+def _check_words(entries: list[Entry], found: Settings) -> None:
+    r"""Complain about words for yes and no of two pairs, one of which may be a slip."""
+    faults, first = Faults(), None
+    for entry in entries:
+        column = entry.table.column(found.column)
+        if entry.status != MEASURED or column is None:
+            continue
+        text = entry.line.cells[column]
+        if first is None:
+            first, (yes, no) = entry, pair_of(text)
+        elif pair_of(text) != (yes, no):
+            faults.said.append(
+                f"{entry.place}, column {column}: expected {yes} or {no}, as in "
+                f"{first.place}, but got {text!r}; write {yes if entry.value else no}."
             )
     faults.check()
 

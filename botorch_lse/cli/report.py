@@ -8,9 +8,7 @@ from dataclasses import fields, replace
 
 import pandas as pd
 
-from botorch_lse._numerals import written
 from botorch_lse.cli.answers import answer_frame, columns
-from botorch_lse.cli.cells import without_unit
 from botorch_lse.cli.measurements import MEASURED
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import PROGRAM
@@ -50,7 +48,7 @@ def report_of(
             frame[name] = numbers.to_numpy()
     shown = run.candidates.drawn(run.rows)
     pool = Pool(run.pool.X, names=run.pool.names, table=shown)
-    drawn, metric = replace(run.answer, pool=pool), run.result_column
+    drawn, metric = replace(run.answer, pool=pool), run.quantity
     words = side_words(drawn)
     observations = run.scale.shown(state.observations)
     drawings, progress = list[Drawing](), list[Drawing]()
@@ -63,7 +61,7 @@ def report_of(
         drawings += drawings_of_inputs(state, (metric,))
         progress = drawings_of_run(state, run.progress, words)
     return Report(
-        title=question(run),
+        title=run.question,
         answer=answer,
         facts=facts(run, bool(lines)),
         table=frame,
@@ -76,14 +74,6 @@ def report_of(
         settings=settings(run),
         mark=run.mark,
     )
-
-
-def question(run: Run) -> str:
-    r"""The question, with the column and its unit."""
-    column = run.result_column
-    unit = column.removeprefix(without_unit(column)).strip(" ()[]")
-    level = f"{written(run.settings.level)} {unit}".strip()
-    return f"{without_unit(column)}: {run.settings.side} {level}?"
 
 
 def facts(run: Run, is_new: bool) -> dict[str, str]:

@@ -18,12 +18,14 @@ import numpy as np
 
 from botorch_lse import strategies  # loads its names, and torch, on first use
 from botorch_lse._files import Seen, seen_to_write, write_whole
+from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import REPEAT, SHEET, Candidates, is_open
-from botorch_lse.cli.cells import Line, Table, read_table, writing
+from botorch_lse.cli.cells import Line, Table, read_table, without_unit, writing
 from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measurements
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
+from botorch_lse.cli.yes_no import pair_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,13 +66,17 @@ class Run:
         Raises:
             ValueError: If a file is not what it should be.
         """
+        table = read_table(found.file("candidates"), found.encoding, found.names)
+        ignored = found.ignore
+        if found.trials is not None and table.column(found.trials) is not None:
+            ignored = (*ignored, found.trials)  # how many are planned of each
         candidates = Candidates.of(
-            read_table(found.file("candidates"), found.encoding, found.names),
+            table,
             found.column,
             found.notation,
             found.key,
             found.inputs,
-            found.ignore,
+            ignored,
             found.logs,
             found.words,
             found.open,
@@ -177,6 +183,46 @@ class Run:
         return self.scale.accuracy(self.settings.epsilon, self.settings.level)
 
     @cached_property
+    def outcome(self) -> strategies.Binary | None:
+        r"""The relation of results to the model, where they are yes or no."""
+        found = self.settings
+        if not found.is_yes_no:
+            return None
+        return strategies.Binary(guess=found.guess or 0.0, lapse=found.lapse or 0.0)
+
+    @property
+    def trials(self) -> int:
+        r"""The usual number of trials of a line: that of the last one; 1 before any."""
+        numbers = [e.trials for e in self.measured.having(MEASURED) if e.trials]
+        return numbers[-1] if numbers else 1
+
+    @property
+    def words(self) -> str:
+        r"""The words for results of yes and no, as the results have them."""
+        for entry in self.measured.having(MEASURED):
+            column = entry.table.column(self.settings.column)
+            if column is not None:
+                return " or ".join(pair_of(entry.line.cells[column]))
+        return "yes or no (or pass or fail, or 1 or 0)"
+
+    @property
+    def quantity(self) -> str:
+        r"""The name of what levels and bounds are about, with its unit."""
+        if self.settings.is_yes_no:
+            return f"{self.result_column} (probability)"
+        return self.result_column
+
+    @property
+    def question(self) -> str:
+        r"""The question, with what is measured and its unit."""
+        column = self.result_column
+        name = without_unit(column)
+        unit = column.removeprefix(name).strip(" ()[]")
+        level = f"{written(self.settings.level)} {unit}".strip()
+        asked = "probability " if self.settings.is_yes_no else ""
+        return f"{name}: {asked}{self.settings.side} {level}?"
+
+    @cached_property
     def strategy(self) -> ComposedStrategy:
         r"""The default strategy for the question."""
         found, noise = self.settings, self.settings.noise_std
@@ -184,7 +230,9 @@ class Run:
         strategy = strategies.Strategy(
             self.pool,
             strategies.Above(self.level, self.epsilon),
-            model=strategies.GaussianProcess(noise_std=noise, n_initial=found.first),
+            model=strategies.GaussianProcess(
+                noise_std=noise, n_initial=found.first, outcome=self.outcome
+            ),
             batch_size=found.batch,
             beta=found.beta,
             max_observations=found.budget,
@@ -345,11 +393,22 @@ class Run:
 
     @cached_property
     def sheet_header(self) -> tuple[str, ...]:
-        r"""The columns of a sheet: number, the candidate's cells, repeat, result."""
+        r"""The columns of a sheet: number, the candidate's cells, repeat, result.
+
+        Behind them the trials, where results count successes and no number is planned.
+        """
         table, column = self.candidates.table, self.settings.column
         own = table.column(column)
         cells = (name for name in table.header if name != own)
-        return SHEET, *cells, REPEAT, self.result_column
+        return SHEET, *cells, REPEAT, self.result_column, *self._trials_column
+
+    @property
+    def _trials_column(self) -> tuple[str, ...]:
+        r"""The column of trials that a sheet adds to the cells of the candidates."""
+        name = self.settings.trials
+        if name is None or self.candidates.table.column(name) is not None:
+            return ()
+        return (name,)
 
     @property
     def result_column(self) -> str:
@@ -371,7 +430,8 @@ class Run:
             counts[row] += 1
             cells = dict(self.candidates.lines[row].cells)
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
-            lines.append({**cells, self.result_column: ""})
+            added = (self.result_column, *self._trials_column)
+            lines.append({**cells, **dict.fromkeys(added, "")})
         return lines
 
 

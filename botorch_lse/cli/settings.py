@@ -22,6 +22,7 @@ from botorch_lse.cli.cells import (
     replace_file,
 )
 from botorch_lse.cli.notation import Notation, repaired
+from botorch_lse.cli.yes_no import check_yes_no
 
 DEFAULT_FILE = "botorch-lse.toml"
 """The file in which the settings stand unless another one is named."""
@@ -68,6 +69,10 @@ class Settings:
         replicates: Whether a candidate may have several lines nobody asked for.
         log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
+        outcome: ``"yes-no"`` where results are yes or no, and the level a probability.
+        guess: The probability of a yes where only chance gives it.
+        lapse: The probability of a no that is none of the candidate's.
+        trials: The column of how many trials each line has, results being successes.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model chooses and decides.
         seed: Of what is random.
@@ -126,9 +131,22 @@ class Settings:
         "as 0.1); estimated if it is not given",
         float,
     )
+    outcome: str | None = _setting(
+        None, "yes-no: results are yes or no, and the level is a probability of yes"
+    )
+    guess: float | None = _setting(
+        None, "the probability of a yes by chance alone, such as 0.5 of two", float
+    )
+    lapse: float | None = _setting(
+        None, "the probability of a no by mistake, such as 0.02", float
+    )
+    trials: str | None = _setting(
+        None, "the column of how many trials a line has; results count the successes"
+    )
     beta: float | None = _setting(
         None,
-        "decide at sqrt(beta) standard deviations (4: two, 9: three); default four",
+        "decide at sqrt(beta) standard deviations (4: two, 9: three); default four, "
+        "of probabilities three",
         float,
     )
     first: int | None = _setting(
@@ -178,6 +196,7 @@ class Settings:
                 "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
                 f" but got {list(self.audit)}."
             )
+        check_yes_no(vars(self), self.level)
         if self.log_result and self.level <= 0:
             raise ValueError(
                 "Expected a level above 0, which has a logarithm, with `log_result`, "
@@ -215,6 +234,16 @@ class Settings:
         return level
 
     @property
+    def is_yes_no(self) -> bool:
+        r"""Whether results are yes or no, and levels probabilities of a yes."""
+        return self.outcome is not None
+
+    def allows(self, probabilities: tuple[float, ...]) -> bool:
+        r"""Whether guess and lapse rates leave each of some probabilities possible."""
+        low, high = self.guess or 0.0, 1.0 - (self.lapse or 0.0)
+        return all(low <= x <= high for x in probabilities)
+
+    @property
     def side(self) -> str:
         r"""The side that is asked for."""
         return "below" if self.above is None else "above"
@@ -229,7 +258,10 @@ class Settings:
         r"""All columns that the settings name."""
         several = (self.inputs, self.ignore, self.logs, self.words)
         return tuple(
-            filter(None, (self.column, self.key, *(n for s in several for n in s)))
+            filter(
+                None,
+                (self.column, self.key, self.trials, *(n for s in several for n in s)),
+            )
         )
 
     @property
@@ -301,6 +333,10 @@ def _example(name: str) -> str:
         "budget": "100",
         "first": "20",
         "log_result": "true",
+        "outcome": '"yes-no"',
+        "guess": "0.5",
+        "lapse": "0.02",
+        "trials": '"n"',
     }
     return examples.get(name, "1.0")
 

@@ -29,13 +29,14 @@ class Truth:
 
     Args:
         values: ``K x N``, a function on the pool for each run.
-        noise_std: The standard deviation of simulated noise.
+        noise_std: The standard deviation of simulated noise; ``None``: values are
+            probabilities, by which results of yes and no are drawn.
         state: What is known when a run begins.
         words: Where the values come from.
     """
 
     values: Tensor
-    noise_std: float
+    noise_std: float | None
     state: State
     words: str
 
@@ -86,19 +87,23 @@ def truth_of(
     noise = known if noise is None else noise
     std = None if noise is None else run.scale.noise(noise)
     start = run.strategy.init(seed)
+    outcome, knows_noise = run.outcome, std is not None or run.settings.is_yes_no
     if column is not None:
-        assert std is not None  # ``check_truth`` complains before torch is loaded
+        assert knows_noise  # ``check_truth`` complains before torch is loaded
         own = torch.tensor(true_values(run, column), dtype=torch.float64)
         values = run.scale.inward(own).expand(runs, -1)
         return Truth(values, std, start, f"the column {column}")
     if between is not None:
-        assert std is not None  # as above
+        assert knows_noise  # as above
         low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
+        if outcome is not None:
+            low, high = outcome.latent(torch.stack((low, high)))
         unfitted = unfitted_prior(run.pool.bounds, dict(run.pool.words.values()))
         prior = PoolPosterior.start(unfitted, run.pool.X)
         values = (low + high) / 2 + _drawn(prior, runs, seed) * (
             (high - low) / SHARE_BETWEEN
         )
+        values = values if outcome is None else outcome.value(values)
         ends = " and ".join(map(written, between))
         words = f"functions drawn from the model, mostly between {ends}"
         return Truth(values, std, start, words)
@@ -108,7 +113,10 @@ def truth_of(
     if not state.belief.fits.is_informed:
         raise ValueError(NO_TRUTH)
     values = _drawn(state.belief.posterior, runs, seed)
-    std = float(state.belief.noise.mean().sqrt()) if std is None else std
+    if outcome is not None:
+        values = outcome.value(values)
+    elif std is None:
+        std = float(state.belief.noise.mean().sqrt())
     words = f"functions drawn from the model that {run.settings.results} taught"
     return Truth(values, std, run.state, words)
 
@@ -151,9 +159,8 @@ def _outcome(
         rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()
         if rows.numel() == 0:
             break
-        noise = torch.from_numpy(bench.standard_normal(len(rows)))
-        y = values[rows] + truth.noise_std * noise
-        state = told(strategy, state, Observations(rows, y).at_round(state.round))
+        new = _measured(run, truth, rows, values, bench)
+        state = told(strategy, state, new.at_round(state.round))
         sheets += 1
     answer, excess = state.classification, values - run.level
     wrong = (answer.above & (excess < -run.epsilon)) | (
@@ -166,3 +173,15 @@ def _outcome(
         int(answer.above.sum()),
         int(wrong.sum()),
     )
+
+
+def _measured(
+    run: Run, truth: Truth, rows: Tensor, values: Tensor, bench: np.random.Generator
+) -> Observations:
+    r"""The simulated results of rows, whose true values are given."""
+    if truth.noise_std is not None:
+        noise = torch.from_numpy(bench.standard_normal(len(rows)))
+        return Observations(rows, values[rows] + truth.noise_std * noise)
+    n = run.trials
+    drawn = torch.from_numpy(bench.binomial(n, values[rows].numpy()))
+    return Observations(rows, drawn.double(), trials=None if n == 1 else n)

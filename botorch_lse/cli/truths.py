@@ -33,17 +33,29 @@ def check_truth(
     Raises:
         ValueError: If there is nothing to draw from, or there is no such column.
     """
+    if noise is not None and run.settings.is_yes_no:
+        raise ValueError(
+            "Expected no --noise with `outcome`, as results of yes and no are drawn by "
+            f"their probabilities, but got {written(noise)}. Leave it out."
+        )
     if column is not None:
         true_values(run, column)
     elif between is None:
         if not run.measured.having(MEASURED):
             raise ValueError(NO_TRUTH)
         return  # the model may have learnt the noise, too
+    elif run.settings.is_yes_no and not run.settings.allows(between):
+        raise ValueError(
+            "Expected --between to be probabilities with `outcome`, between those that "
+            f"guess and lapse leave, but got {','.join(map(written, between))}."
+        )
     elif run.scale.is_log and between[0] <= 0:
         raise ValueError(
             "Expected --between to be numbers above 0, which have logarithms, with "
             f"`log_result`, but got {','.join(map(written, between))}."
         )
+    if run.settings.is_yes_no:
+        return  # results are drawn by their probabilities
     if noise is None and run.settings.noise_std is None:
         raise ValueError(
             "Expected the noise of a measurement, which nothing says yet, but got "
@@ -85,6 +97,8 @@ def true_values(run: Run, column: str) -> list[float]:
             wanted, remedy = "a number", notation.repair(text)
         elif value <= 0 and run.scale.is_log:
             wanted, remedy = "a number above 0, which has a logarithm", "correct it"
+        elif run.settings.is_yes_no and not 0 <= value <= 1:
+            wanted, remedy = "a probability of yes", "write one from 0 to 1"
         else:
             values.append(value)
             continue

@@ -163,6 +163,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("next --above nan", "botorch-lse next", "expected a number, but got 'nan'"),
         ("next --above=-inf", "botorch-lse next", "expected a number, but got '-inf'"),
         ("next --first x", "botorch-lse next", "expected a whole number, but got 'x'"),
+        ("next --guess -1", "botorch-lse next", "a number of at least 0, but got '-1'"),
+        ("next --trails n", "botorch-lse next", "Did you mean --trials?"),
         ("next --audit 0.05,x", "botorch-lse next", "as in 0.05,0.05, but got"),
         ("report --repor r.html", "botorch-lse report", "--repor is no option."),
         ("next --reprt r.html", "botorch-lse next", "Did you mean --report?"),

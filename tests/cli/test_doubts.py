@@ -48,7 +48,10 @@ def test_results_of_two_kinds_are_named(lab: Lab, closed_figures: None) -> None:
     lab.write("results.csv", lines_of(HILL, lambda x: str(int(x > 8))))
     said = lab.call(f"{FIRST.replace('above 7', 'above 0.5')} --noise-std 0.3")
     assert "The results take only 2 different values (0, 1)." in said
-    assert "probabilities and bounds are rough guides" in said
+    assert (
+        "probabilities and bounds are rough guides. If 1 is yes and 0 is no, " in said
+    )
+    assert 'set outcome = "yes-no" in botorch-lse.toml, and the level to a' in said
     more = lab.call("answer --details")
     assert more.count("different") == 1  # not in the words of Python once more
     assert "Observations" not in more

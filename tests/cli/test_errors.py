@@ -25,7 +25,8 @@ KEYED = "name,y\nn03,4\nn09,10\n"
         ),
         (
             "name,y\nn03,Yes\n",
-            "a number, but got 'Yes'; write 1 for yes and 0 for no, with a level of",
+            "a number, but got 'Yes'; if results are yes or no, give --outcome yes-no, "
+            "with a level that is a probability of yes, such as 0.75.",
         ),
         ("name,y\nn03,none\n", "expected a number, but got 'none'"),
         ("name,y\nn03,1e999\n", "expected a number, but got '1e999'"),

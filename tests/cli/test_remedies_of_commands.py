@@ -635,12 +635,116 @@ case(
     "measurements:_Reader._value#2",
     results("name,y\nn03,yes\n"),
     CALL,
-    "write 1 for yes and 0 for no, with a level of 0.5",
-    Way(
-        results("name,y\nn03,1\n"),
-        CALL.replace("--above 7", "--above 0.5"),
-        values(1.0),
+    "if results are yes or no, give --outcome yes-no, with a level that is a "
+    "probability of yes, such as 0.75",
+    Way(call=f"{CALL.replace('7', '0.75')} --outcome yes-no", holds=values(1.0)),
+)
+YES_NO = f"{CALL.replace('7', '0.75')} --outcome yes-no"
+ANSWERS = results("name,y\nn03,yes\nn04,no\n")
+case(
+    "yes_no:check_yes_no#1",
+    {},
+    f"{CALL} --guess 0.5",
+    "Expected `outcome` to be yes-no where `guess` is given, but got none. Set it, or "
+    "leave `guess` out",
+    Way(call=f"{YES_NO} --guess 0.5"),
+    Way(call=CALL),
+)
+case(
+    "yes_no:check_yes_no#2",
+    {},
+    f"{CALL} --outcome binary",
+    "but got 'binary'. Leave it out where results are measured numbers",
+    Way(call=YES_NO),
+    Way(call=CALL),
+)
+case(
+    "yes_no:check_yes_no#3",
+    {},
+    f"{YES_NO} --noise-std 0.1",
+    "about measured numbers, but got 0.1. Leave `noise_std` out",
+    Way(call=YES_NO),
+)
+case(
+    "yes_no:check_yes_no#4",
+    {},
+    f"{YES_NO} --guess 0.5 --lapse 0.6",
+    "less than 1 together, but got 0.5 and 0.6. Without guessed answers and lapses "
+    "leave them out",
+    Way(call=YES_NO),
+)
+case(
+    "yes_no:check_yes_no#5",
+    {},
+    YES_NO.replace("0.75", "75"),
+    "Expected a level that is a probability, between 0 and 1, with `outcome`, but got "
+    "75. Write 0.75 for 75 %",
+    Way(call=YES_NO),
+)
+case(
+    "yes_no:check_yes_no#5",
+    {},
+    f"{YES_NO} --guess 0.8",
+    "between 0.8 and 1, with `outcome`, but got 0.75. The guess and lapse rates bound",
+    Way(call=f"{YES_NO} --guess 0.5"),
+)
+case(
+    "measurements:_Reader._answer#1",
+    results("name,y\nn03,yes\nn04,nein\n"),
+    YES_NO,
+    "results.csv, line 3, column y: expected yes or no, but got 'nein'; write yes or "
+    "no, leave the cell empty, or write again (asked again) or n/a (cannot be ",
+    Way(ANSWERS, holds=values(1.0, 0.0)),
+    *(
+        Way(results(f"name,y\nn03,yes\nn04,{word}\n"), holds=values(1.0))
+        for word in ("", "again", "n/a")
     ),
+)
+case(
+    "measurements:_Reader._answer#1",
+    results("name,y\nn03,pass\nn04,failed\n"),
+    YES_NO,
+    "write fail if the result is no, or again to have it asked again",
+    Way(results("name,y\nn03,pass\nn04,fail\n"), holds=values(1.0, 0.0)),
+    Way(results("name,y\nn03,pass\nn04,again\n"), holds=values(1.0)),
+)
+case(
+    "measurements:_check_words#1",
+    results("name,y\nn03,yes\nn04,fail\n"),
+    YES_NO,
+    "line 3, column y: expected yes or no, as in results.csv, line 2, but got 'fail'; "
+    "write no",
+    Way(ANSWERS, holds=values(1.0, 0.0)),
+)
+COUNTS = results("name,y,n\nn03,7,20\n")
+case(
+    "measurements:_Reader._answer#1",
+    COUNTS,
+    YES_NO,
+    "but got '7'; write yes or no; numbers of successes need `trials`, the column of",
+    Way(ANSWERS, holds=values(1.0, 0.0)),
+    Way(call=f"{YES_NO} --trials n", holds=values(7.0)),
+)
+case(
+    "measurements:_Reader._answer#1",
+    results("name,y,n\nn03,21,20\n"),
+    f"{YES_NO} --trials n",
+    "expected a whole number of successes in 20 trials, but got '21'; write how many",
+    Way(COUNTS, holds=values(7.0)),
+)
+case(
+    "measurements:_Reader._trials#1",
+    results("name,y\nn03,7\n"),
+    f"{YES_NO} --trials n",
+    "expected the column 'n' of how many trials a line has, but it has name, y. Add it",
+    Way(COUNTS, holds=values(7.0)),
+)
+case(
+    "measurements:_Reader._trials#2",
+    results("name,y,n\nn03,7,\n"),
+    f"{YES_NO} --trials n",
+    "line 2, column n: expected a whole number of trials, but got ''; write how many",
+    Way(COUNTS, holds=values(7.0)),
 )
 ZERO = results("name,y\nn03,0\n")
 LOGS = f"{CALL} --log-result"
@@ -934,8 +1038,24 @@ case(
 )
 TRUE = table("x,name,truth\n4,a,7.5\n9,b,6\n")
 SIMULATE = f"simulate candidates.csv {ALWAYS} --key name --inputs x --noise 1"
+SIMULATE_YES_NO = YES_NO.replace("next", "simulate")
 case(
     "truths:check_truth#1",
+    {},
+    f"{SIMULATE_YES_NO} --between 0.1,0.9 --noise 0.1",
+    "drawn by their probabilities, but got 0.1. Leave it out",
+    Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
+)
+case(
+    "truths:check_truth#3",
+    {},
+    f"{SIMULATE_YES_NO} --between 2,9",
+    "Expected --between to be probabilities with `outcome`, between those that guess "
+    "and lapse leave, but got 2,9",
+    Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
+)
+case(
+    "truths:check_truth#2",
     {},
     f"simulate candidates.csv {ALWAYS} --key name",
     "--between",
@@ -943,14 +1063,14 @@ case(
     Way(TRUE, f"{SIMULATE} --truth truth"),
 )
 case(
-    "truths:check_truth#2",
+    "truths:check_truth#4",
     {},
     f"{SIMULATE} --between 0,9 --log-result",
     "Expected --between to be numbers above 0, which have logarithms",
     Way(call=f"{SIMULATE} --between 0.1,9 --log-result"),
 )
 case(
-    "truths:check_truth#3",
+    "truths:check_truth#5",
     {},
     f"simulate candidates.csv {ALWAYS} --key name --between 2,9",
     "Give its standard deviation: --noise 0.5 (0 for none)",

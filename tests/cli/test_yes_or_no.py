@@ -1,0 +1,169 @@
+r"""Tables whose results are yes or no, or counts of successes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from botorch_lse.cli.runs import Run
+from botorch_lse.cli.settings import settings
+from botorch_lse.cli.simulated import truth_of
+from botorch_lse.cli.yes_no import PAIRS
+from tests.cli.lab import HILL, Lab, Line
+
+CALL = (
+    "next candidates.csv --above 0.75 --column works --key name --batch 10 "
+    "--epsilon 0.1 --outcome yes-no"
+)
+
+
+def chance(line: Line) -> float:
+    x = torch.tensor((float(line["x"]) - 9) / 3)
+    return float(torch.special.ndtr(x))
+
+
+def run_of_files() -> Run:
+    return Run.read(settings(Path("botorch-lse.toml"), {}))
+
+
+def with_results(lab: Lab, *answers: str, header: str = "name,works") -> None:
+    lab.write("results.csv", "\n".join([header, *answers, ""]))
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
+def test_words_for_yes_and_no_are_read_in_any_case(
+    lab: Lab, pair: tuple[str, str]
+) -> None:
+    yes, no = pair
+    with_results(lab, f"n03,{yes.title()}", f"n04, {no.upper()} ", f"n05,{no}")
+    said = lab.call(CALL)
+    values = [entry.value for entry in run_of_files().measured.having("measured")]
+    assert values == [1.0, 0.0, 0.0]
+    assert f"Fill in 'works': {yes} or {no}, again (asked again) or n/a" in said
+
+
+def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> None:
+    bench = random.Random(0)
+    said = lab.call(f"{CALL.replace('10', '40')} --beta 4 --first 10")
+    assert "Fill in 'works': yes or no (or pass or fail, or 1 or 0), again" in said
+    for _ in range(3):
+        lab.fill(
+            "sheet.csv",
+            lambda line: "pass" if bench.random() < chance(line) else "fail",
+            "works",
+        )
+        said = lab.call("next")
+    assert "works (probability) against 0.75: " in said
+    assert "look for a wrong value" not in said  # many results, as each tells little
+    lab.call("answer --details")
+    for line in lab.read("answer.csv"):
+        low, mean, high = (float(line[name]) for name in ("lower", "mean", "upper"))
+        assert 0 <= low <= mean <= high <= 1
+        assert line["side"] != "above" or chance(line) > 0.65
+        assert line["side"] != "below" or chance(line) < 0.85
+    sides = {line["side"] for line in lab.read("answer.csv")}
+    assert {"above", "below"} <= sides
+    lab.call("report")
+    page = (lab.folder / "report.html").read_text()
+    assert "works: probability above 0.75?" in page
+    assert "works (probability)" in page
+
+
+def test_counts_stand_in_two_columns(lab: Lab, closed_figures: None) -> None:
+    said = lab.call(f"{CALL} --trials n --beta 4")
+    assert "Fill in 'n', the trials, and 'works': the successes, again" in said
+    header = (lab.folder / "sheet.csv").read_text().splitlines()[0]
+    assert header == "sheet,x,name,repeat,works,n"
+    lab.fill("sheet.csv", lambda line: "40", "n")
+    lab.fill("sheet.csv", lambda line: f"{40 * chance(line):.0f}", "works")
+    said = lab.call("next")
+    assert "10 measured" in said
+    assert "40" in (lab.folder / "results.csv").read_text()
+    found = run_of_files().state.observations
+    assert found.counts is not None
+    assert found.counts.tolist() == [40] * 10
+    assert found.y.tolist() == pytest.approx(
+        [
+            round(40 * chance({"x": str(int(run_of_files().candidates.frame["x"][i]))}))
+            / 40
+            for i in found.indices.tolist()
+        ]
+    )
+
+
+def test_trials_may_be_planned_for_each_candidate(lab: Lab) -> None:
+    lines = HILL.splitlines()
+    table = [
+        f"{lines[0]},n",
+        *(f"{line},{10 + i % 2}" for i, line in enumerate(lines[1:])),
+    ]
+    lab.write("candidates.csv", "\n".join(table))
+    lab.call(f"{CALL} --trials n")
+    assert run_of_files().settings.inputs == ("x",)
+    lines = lab.read("sheet.csv")
+    assert {line["n"] for line in lines} == {"10", "11"}
+    assert list(lines[0]) == ["sheet", "x", "name", "n", "repeat", "works"]
+
+
+def test_equal_results_decide_nothing(lab: Lab) -> None:
+    with_results(lab, *(f"n{x:02d},yes" for x in range(20)))
+    said = lab.call(CALL)
+    assert "0 above, 0 below, 20 undecided" in said
+    assert "All results so far are alike: nothing is decided before there are a" in said
+
+
+def test_words_of_two_pairs_are_asked_about(lab: Lab) -> None:
+    with_results(lab, "n03,yes", "n04,no", "n05,fail", "n06,1")
+    said = lab.refused(CALL)
+    first = "results.csv, line 4, column works: expected yes or no, as in results.csv"
+    assert f"{first}, line 2, but got 'fail'; write no." in said
+    assert "line 5, column works: expected yes or no" in said
+    assert "but got '1'; write yes." in said
+    with_results(lab, "n03,pass", "n04,no", "n05,psas")
+    assert "expected yes or no, but got 'psas'; write pass" in lab.refused(CALL)
+
+
+def test_guess_and_lapse_bound_what_is_believed(lab: Lab) -> None:
+    with_results(lab, *(f"n{x:02d},{int(x > 8)}" for x in range(20)))
+    lab.call(f"{CALL} --guess 0.5 --lapse 0.1 --beta 1")
+    answer = run_of_files().answer
+    assert float(answer.lower.min()) >= 0.5
+    assert float(answer.upper.max()) <= 0.9
+
+
+def test_words_without_the_option_are_answered_with_it(lab: Lab) -> None:
+    with_results(lab, "n03,ok", "n04,nok")
+    numbers = CALL.removesuffix(" --outcome yes-no")
+    said = lab.refused(numbers)
+    assert "if results are yes or no, give --outcome yes-no, with a level that" in said
+    lab.call(f"{numbers} --outcome yes-no")
+
+
+def test_simulated_results_are_drawn_by_true_probabilities(lab: Lab) -> None:
+    lines = HILL.splitlines()
+    rows = [
+        f"{x},{name},{chance({'x': x}):.3f}"
+        for x, name in (a.split(",") for a in lines[1:])
+    ]
+    lab.write("candidates.csv", "\n".join([f"{lines[0]},truth", *rows]))
+    call = (
+        CALL.replace("next", "simulate") + " --ignore truth --runs 1 --most 60 --beta 4"
+    )
+    said = lab.call(f"{call} --truth truth")
+    assert "the column truth; results are drawn by its probabilities." in said
+    assert "run 1: " in said
+    run = run_of_files()
+    drawn = truth_of(run, 200, None, (0.2, 0.9), None)
+    assert drawn.noise_std is None
+    share = ((drawn.values >= 0.2) & (drawn.values <= 0.9)).double().mean()
+    assert float(share) == pytest.approx(0.95, abs=0.03)
+
+
+def test_a_true_value_is_a_probability(lab: Lab) -> None:
+    call = CALL.replace("next", "simulate") + " --ignore name --truth name"
+    lab.write("candidates.csv", HILL.replace("n", "2").replace("2ame", "name"))
+    call = call.replace("--key name", "")
+    assert "expected a probability of yes, but got '200'" in lab.refused(call)
