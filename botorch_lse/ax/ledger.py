@@ -13,8 +13,10 @@ The rule, a function of trials and data alone, whatever order results came in:
   for again; that of an ABANDONED one, of an abandoned arm and of an EARLY_STOPPED one
   without data is *used up*: it is not asked for again in this round. Data of failed and
   abandoned trials are left out, as Ax does. An arm with a value that is nan or infinite
-  failed, whatever became of its trial: Ax lets nobody mark a completed trial. All other
-  rows are *running*.
+  failed, whatever became of its trial: Ax lets nobody mark a completed trial. Where all
+  metrics are answers of which a failure is one (``Binary(failures="outcome")``), a
+  FAILED trial of this node, and such an arm, count as measured. All other rows are
+  *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
 - Trials with parameters that are no row of the pool are a *history*: where the model
@@ -64,6 +66,7 @@ from botorch_lse.ax.compat import (
     properties_of,
 )
 from botorch_lse.ax.pool_space import PoolSpace
+from botorch_lse.models.outcomes import Outcome, of_failure
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
@@ -433,7 +436,9 @@ class LedgerReader:
         spoilt = list[str]()
         for name, arm in asked.arms.items():
             is_own, given = name in asked.rounds, values.get(name, {})
-            left_out = is_left_out(trial, name)
+            failure = self._failure(trial, arm, given) if is_own else None
+            given = given if failure is None else failure
+            left_out = failure is None and is_left_out(trial, name)
             is_spoilt = counts and not left_out and self._is_spoilt(given)
             spoilt += [name] if is_spoilt else []
             if (left_out or is_spoilt) and not is_own:
@@ -447,7 +452,7 @@ class LedgerReader:
                 failed.append((row, asked.rounds[name]))
             part = None
             if not is_spoilt:
-                part = self._part(trial, asked, name, row, given)
+                part = self._part(trial, asked, name, row, given, failure is not None)
             if part is not None:
                 parts.append((asked.rounds.get(name), part))
         learnt = [v[m] for v in values.values() for m in self.metrics if m in v]
@@ -492,18 +497,31 @@ class LedgerReader:
         name: str,
         row: int,
         given: Mapping[str, tuple[float, float, float]],
+        is_failure: bool,
     ) -> Round | None:
         r"""The contribution of an arm whose values are finite.
 
         An arm with a result is measured. One without contributes nothing if its trial
         failed, so that it is asked for again; it is used up if it was abandoned or
         stopped early; else it is running.
+
+        Args:
+            trial: The trial.
+            asked: What its generator runs asked for.
+            name: The name of the arm.
+            row: Its row.
+            given: Its values.
+            is_failure: Whether they are what a failure of the arm is.
         """
-        is_own, left_out = name in asked.rounds, is_left_out(trial, name)
+        is_own = name in asked.rounds
+        left_out = is_left_out(trial, name) and not is_failure
+        weight = asked.weights[name] if isinstance(trial, BatchTrial) else 1.0
         count = asked.counts[name] if is_own else 1
-        counts, remedy = trial.status in _COUNTS and not left_out, None
+        if not is_own and any(self.strategy.outcomes_of(row)):
+            count = round(weight)  # a share of so many trials
+        counts = is_failure or (trial.status in _COUNTS and not left_out)
+        remedy = None
         if counts:
-            weight = asked.weights[name] if isinstance(trial, BatchTrial) else 1.0
             result = self._measurement(trial.index, name, row, weight, given)
             if result is not None:
                 return Round(results=(replace(result, count=count),))
@@ -518,6 +536,28 @@ class LedgerReader:
             unfilled=(trial.index,) if counts else (),
             remedy=remedy,
         )
+
+    def _failure(
+        self,
+        trial: BaseTrial,
+        arm: Arm,
+        given: Mapping[str, tuple[float, float, float]],
+    ) -> dict[str, tuple[float, float, float]] | None:
+        r"""The values that a failure of an arm is; ``None`` where it is none.
+
+        So it is where a failed trial is an answer, as of ``Binary``.
+        """
+        is_spoilt = trial.status in _COUNTS and self._is_spoilt(given)
+        if arm.name in _abandoned_arms(trial):
+            return None
+        if not (is_spoilt or trial.status == TrialStatus.FAILED):
+            return None
+        row = self._located(self.space.row_of, trial, arm)
+        values = of_failure(self.strategy.outcomes_of(row))
+        if values is None:
+            return None
+        pairs = zip(self.metrics, values, strict=True)
+        return {name: (value, value, math.nan) for name, value in pairs}
 
     def _is_spoilt(self, given: Mapping[str, tuple[float, float, float]]) -> bool:
         r"""Whether a value of an arm is nan or infinite, in a metric to learn from."""
@@ -595,10 +635,13 @@ class LedgerReader:
         r"""The measurement of an arm; ``None`` if a metric is missing.
 
         Raises:
-            ValueError: If a standard error is negative or infinite, or known and
-                unknown noise are mixed.
+            ValueError: If a standard error is negative or infinite, or there is one
+                where a metric is an outcome such as yes or no, or known and unknown
+                noise are mixed.
         """
         y, yvar = [], []
+        outcomes = self.strategy.outcomes_of(row)
+        has_outcomes = any(one is not None for one in outcomes)
         for c, name in enumerate(self.metrics):
             _, mean, sem = given.get(name, (math.nan,) * 3)
             if math.isnan(mean):
@@ -611,12 +654,39 @@ class LedgerReader:
                     f"leave it out where the noise is unknown. `client.attach_data("
                     f"{trial}, {{{name!r}: (mean, sem)}})` replaces it."
                 )
+            if has_outcomes:
+                self._check_no_sem(sem, trial, name, outcomes[c])
+                continue
             variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
             yvar += [] if variance is None else [variance]
         if 0 < len(yvar) < len(self.metrics):
             raise ValueError(_mixed(trial, trial))
         at = NOWHERE if row is None else row
         return Measurement(at, tuple(y), tuple(yvar), trial, arm)
+
+    def _check_no_sem(
+        self, sem: float, trial: int, name: str, outcome: Outcome | None
+    ) -> None:
+        r"""Refuse a standard error beside an outcome such as yes or no.
+
+        A 0 of an outcome is let pass: many write ``(1, 0.0)`` for an answer, which is
+        certain of itself and says little of the probability.
+
+        Raises:
+            ValueError: If there is one.
+        """
+        if math.isnan(sem) or (outcome is not None and sem == 0):
+            return
+        why = "as an answer has no noise of its own"
+        if outcome is None:
+            why = (
+                "as another metric is an answer: its noise is `noise_std` of the model"
+            )
+        raise ValueError(
+            f"Expected no `sem` of {name!r} in trial {trial}, {why}, but got "
+            f"{written(sem)}. `client.attach_data({trial}, {{{name!r}: value}})` "
+            "replaces it."
+        )
 
     def _variance(
         self, sem: float, output: int, row: int | None, weight: float, arm: str
@@ -901,5 +971,9 @@ def round_of(trial: BaseTrial) -> int | None:
 
 def is_left_out(trial: BaseTrial, arm: str) -> bool:
     r"""Whether an arm's data are ignored: it, or its trial, failed or was abandoned."""
-    abandoned = getattr(trial, "abandoned_arm_names", None) or ()
-    return arm in abandoned or trial.status in _FREES or trial.status.is_abandoned
+    is_abandoned = trial.status.is_abandoned or arm in _abandoned_arms(trial)
+    return is_abandoned or trial.status in _FREES
+
+
+def _abandoned_arms(trial: BaseTrial) -> Iterable[str]:
+    return getattr(trial, "abandoned_arm_names", None) or ()

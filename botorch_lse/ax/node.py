@@ -920,7 +920,8 @@ def level_set_generation_strategy(
 
     Results are attached as ``(mean, sem)``: a known sem is the standard deviation of
     the value's noise and goes before the strategy's ``noise_std``; without both the
-    noise is learned. A sem of 0 is an exact measurement.
+    noise is learned. A sem of 0 is an exact measurement. Answers of yes and no, told as
+    1 and 0 to a model with ``outcome=Binary()``, have no sem; a 0 is taken for none.
 
     The place of a failed trial is asked again, as a new trial; the place of an
     abandoned one is used up. A row that failed three times is not asked again

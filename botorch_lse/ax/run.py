@@ -28,6 +28,7 @@ from botorch_lse.ax.ledger import is_noise, round_of
 from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.ax.workers import Evaluate, Evaluation, MakeExecutor, Workers
+from botorch_lse.models.outcomes import of_failure
 
 ON_ERROR = ("raise", "retry", "fail")
 FAILED = (
@@ -129,7 +130,9 @@ def run_experiment(
             ``"retry"``: it is
             evaluated up to ``max_retries`` times more under its index. ``"fail"``: it
             is marked failed, and a level-set strategy asks for the row again in another
-            trial, up to ``max_retries`` times. After that, in both cases, it is marked
+            trial, up to ``max_retries`` times (where a failure is an answer,
+            ``Binary(failures="outcome")``, it learns from it, as it does from one that
+            was retried in vain). After that, in both cases, it is marked
             abandoned with a warning, and counts as used up. If a level-set strategy
             asks for that row again in this call, its trial is abandoned at once; the
             run ends when a whole round holds only such rows.
@@ -410,7 +413,10 @@ class _Run:
         key = trial if self.on_error == "retry" else row
         # With "fail" a new trial replaces the failed one, so errors count by row.
         self.n_errors[key] += 1
-        if self.n_errors[key] > self.max_retries:
+        is_last = self.n_errors[key] > self.max_retries
+        if self._is_result(trial) and (is_last or self.on_error == "fail"):
+            self._fail(trial)
+        elif is_last:
             self.given_up.add(row)
             warnings.warn(
                 f"Trial {trial} ({row}) is abandoned: its evaluation failed "
@@ -423,9 +429,21 @@ class _Run:
         elif self.on_error == "retry":
             self.workers.submit(trial, parameters)
         else:
-            with self.record.changes():
-                self.client.mark_trial_failed(trial)
-            self.n_finished += 1
+            self._fail(trial)
+
+    def _is_result(self, trial: int) -> bool:
+        r"""Whether the failure of a trial is a result that the strategy learns from."""
+        node, own = self.node, self.experiment.trials[trial]
+        if node is None or round_of(own) is None:
+            return False
+        parameters = own.arms[0].parameters
+        row = node.space(self.experiment).row_of(parameters, f"trial {trial}")
+        return of_failure(node.strategy.outcomes_of(row)) is not None
+
+    def _fail(self, trial: int) -> None:
+        with self.record.changes():
+            self.client.mark_trial_failed(trial)
+        self.n_finished += 1
 
     def _abandon(self, trial: int) -> None:
         with self.record.changes():

@@ -23,6 +23,7 @@ from torch.quasirandom import SobolEngine
 from botorch_lse._validation import complaint, whole_number
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
+from botorch_lse.models.outcomes import of_failure
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
 from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import Unasked
@@ -174,6 +175,10 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         rows = [self._row_of(result) for result in results]
         outputs = self.strategy.outputs
         values = [[_number(result, o) for o in outputs] for result in results]
+        for i, row in enumerate(rows):
+            failure = of_failure(self.strategy.outcomes_of(row))
+            if failure is not None and not all(map(math.isfinite, values[i])):
+                values[i] = [*failure]
         is_known = [all(map(math.isfinite, own)) for own in values]
         off = [i for i, row in enumerate(rows) if row is None and is_known[i]]
         state = self._with_old([results[i] for i in off], [values[i] for i in off])

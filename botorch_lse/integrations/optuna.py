@@ -20,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from botorch_lse._validation import complaint, of_type
 from botorch_lse.data.observations import Observations
+from botorch_lse.models.outcomes import of_failure
 from botorch_lse.strategies import State, Strategy
 from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import Unasked
@@ -101,6 +102,8 @@ class LevelSetSampler(BaseSampler):
         if row is None or state.is_done:
             return state
         y = self._outputs(trial, values) if ended == TrialState.COMPLETE else []
+        if ended == TrialState.FAIL:
+            y = [*(of_failure(self.strategy.outcomes_of(row)) or ())]
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
             new = Observations(torch.tensor([row]), told)

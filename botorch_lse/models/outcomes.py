@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse._numerals import written
-from botorch_lse._validation import complaint, in_interval
+from botorch_lse._validation import complaint, in_interval, one_of
 
 FARTHEST = 8.0
 """The standard normal deviates beyond which probabilities count as 0 or 1."""
@@ -32,6 +33,8 @@ NODES = 48
 Of binomial results 32 give four digits of a posterior's moments, 48 six."""
 WIDER = 1.5
 """The factor by which the nodes reach farther than the distribution they stand for."""
+FAILURES = ("repeat", "outcome")
+"""The meanings of a failed trial: it is asked for again, or is the result 0."""
 _LOG_2PI = math.log(2 * math.pi)
 
 
@@ -40,6 +43,11 @@ class Outcome(ABC):
 
     quantity: ClassVar[str]
     """The meaning of levels, means and bounds, in words."""
+
+    @property
+    def of_failure(self) -> float | None:
+        r"""The result that a failed measurement is; ``None``: it has none."""
+        return None
 
     @abstractmethod
     def check(self, y: Tensor, trials: Tensor) -> None:
@@ -150,6 +158,17 @@ class Outcome(ABC):
         return total - 0.5 * _LOG_2PI, slope, (second / variance - 1) / variance
 
 
+def of_failure(outcomes: Sequence[Outcome | None]) -> tuple[float, ...] | None:
+    r"""The results that a failed measurement is; ``None`` where an output has none.
+
+    Args:
+        outcomes: The outcome that is measured of each output; ``None``: a number.
+    """
+    found = [None if one is None else one.of_failure for one in outcomes]
+    values = tuple(value for value in found if value is not None)
+    return values if len(values) == len(found) else None
+
+
 def _nodes() -> tuple[Tensor, Tensor]:
     r"""The nodes and weights of quadrature over a standard normal (``NODES x 1``)."""
     found = np.polynomial.hermite_e.hermegauss(NODES)
@@ -173,9 +192,13 @@ class Binary(Outcome):
         guess: The probability of a 1 however small ``f`` is: 0.5 where one of two
             answers is right by chance.
         lapse: The probability of a 0 however large ``f`` is.
+        failures: ``"repeat"``: a trial that failed in Ax, Optuna or an engine has no
+            result, and its row is asked for again. ``"outcome"``: it is the result 0,
+            as where the question is which rows fail.
 
     Raises:
-        ValueError: If one of them is no number in [0, 1), or both leave nothing.
+        ValueError: If one of the rates is no number in [0, 1), both leave nothing, or
+            ``failures`` is neither.
 
     Source:
         Letham et al. (2022), Theorem 1, for the probability of an answer; the variance
@@ -185,16 +208,23 @@ class Binary(Outcome):
 
     guess: float = 0.0
     lapse: float = 0.0
+    failures: str = "repeat"
 
     quantity: ClassVar[str] = "probability"
 
     def __post_init__(self) -> None:
         for name in ("guess", "lapse"):
             in_interval(getattr(self, name), name, 0.0, 1.0, closed_low=True)
+        one_of(self.failures, "failures", FAILURES)
         if self._width <= 0:
             wanted = "and `lapse` to be less than 1 together"
             came = f"got {written(self.guess)} and {written(self.lapse)}"
             raise ValueError(complaint("guess", wanted, came))
+
+    @property
+    def of_failure(self) -> float | None:
+        r"""The result that a failed trial is: 0, or none."""
+        return 0.0 if self.failures == "outcome" else None
 
     @property
     def _width(self) -> float:

@@ -16,6 +16,7 @@ from botorch_lse.data.pool import OUTPUT, Pool
 from botorch_lse.goals.base import Goal
 from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
 from botorch_lse.goals.regions import Region
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
@@ -193,6 +194,11 @@ class ComposedStrategy(Strategy):
         stds = each_of(self.model.noise_std, self.goal.facts.n_outputs)
         return None if stds is None else self.layout.of_row(row, stds)
 
+    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+        r"""The outcomes of the model; see ``Strategy``."""
+        outcomes = tuple(output.outcome for output in self.parts.model.outputs)
+        return self.layout.of_row(row, outcomes) or super().outcomes_of(row)
+
     @property
     def can_predict(self) -> bool:
         r"""Whether predictions exist: always, as each output has a Gaussian process."""
@@ -202,9 +208,12 @@ class ComposedStrategy(Strategy):
     def takes_history(self) -> bool:
         r"""Whether old data can be learnt from.
 
-        Not with a bounded norm, nor where outputs are correlated or measured singly.
+        Not with a bounded norm or outcomes that are no numbers, nor where outputs are
+        correlated or measured singly.
         """
-        is_alone = self.layout.takes_history and self.parts.model.together is None
+        model = self.parts.model
+        is_alone = self.layout.takes_history and model.together is None
+        is_alone &= not model.has_outcomes
         return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:

@@ -36,6 +36,7 @@ from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Batch, History, Observations
 from botorch_lse.data.pool import Pool, as_html
 from botorch_lse.data.requests import PlanRequest, round_generator
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.strategies.algorithm import (
     AUDITED,
     BUDGET,
@@ -842,6 +843,17 @@ class Strategy(ABC):
             is ``pool.noise_var``, the model's own, or not known.
         """
         return each_of(getattr(self, "noise_std", None), self.n_outputs)
+
+    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+        r"""What is measured of each output, if it is not a number.
+
+        Args:
+            row: The row that is measured; ``None`` for a point that is no row.
+
+        Returns:
+            One for each number of a measurement; ``None`` for a measured number.
+        """
+        return (None,) * self.n_outputs
 
     @property
     def takes_means(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
-from botorch_lse.strategies import Above, And, Below, Between, GaussianProcess
+from botorch_lse.strategies import Above, And, Below, Between, Binary, GaussianProcess
 
 gest_api = pytest.importorskip("gest_api", reason="gest-api is not installed")
 from gest_api import Generator  # noqa: E402
@@ -374,3 +374,16 @@ def test_points_that_are_no_rows_are_old_data() -> None:
     failed = measured({"x": 0.4, "y": 0.4}) | {"f": math.nan}
     first.ingest([failed])
     assert first.state.n_used == 3
+
+
+def test_a_failed_point_may_be_an_answer() -> None:
+    vocs = vocs_of(constraints={"f": ["GREATER_THAN", 0.75]})
+    model = GaussianProcess(outcome=Binary(failures="outcome"))
+    generator = LevelSetGenerator(vocs, n=32, model=model)
+    points = generator.suggest(4)
+    generator.ingest([{**points[0], "f": 1}, {**points[1], "f": None}])
+    generator.ingest([{**point, "f": math.nan} for point in points[2:]])
+    assert generator.state.observations.y.tolist() == [1.0, 0.0, 0.0, 0.0]
+    other = LevelSetGenerator(vocs, n=32, model=GaussianProcess(outcome=Binary()))
+    other.ingest([{**point, "f": math.nan} for point in other.suggest(4)])
+    assert other.state.n_used == 0

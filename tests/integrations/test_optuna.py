@@ -14,7 +14,7 @@ import torch
 
 from botorch_lse import Pool
 from botorch_lse.papers import RAGEPACStrategy
-from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
+from botorch_lse.strategies import Above, Below, Binary, GaussianProcess, Strategy
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -117,6 +117,24 @@ def test_a_row_that_fails_thrice_is_asked_no_more() -> None:
     asked = [trial.params["x"] for trial in study.trials]
     assert asked.count(bad) == 3
     assert [row for _, rows in sampler.state(study).excluded for row in rows] == [0]
+
+
+def test_a_failed_trial_may_be_an_answer() -> None:
+    def crashes(trial) -> float:
+        if objective(trial) < 0.3:
+            raise RuntimeError("it crashed")
+        return 1.0
+
+    model = GaussianProcess(outcome=Binary(failures="outcome"))
+    strategy = Strategy(POOL, Above(0.5), model=model, max_observations=25)
+    sampler = LevelSetSampler(strategy)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(crashes, n_trials=25, catch=(RuntimeError,))
+    state = sampler.state(study)
+    assert state.n_used == len(study.trials) == 25
+    works = torch.sin(X[state.observations.indices]) >= 0.3
+    assert state.observations.y.tolist() == works.double().tolist()
+    assert len(state.excluded_rows) == 0
 
 
 def test_a_row_that_the_algorithm_needs_is_asked_for_again() -> None:

@@ -29,7 +29,14 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.papers import MELKPACStrategy
-from botorch_lse.strategies import Above, Below, GaussianProcess, GEGEStrategy, Strategy
+from botorch_lse.strategies import (
+    Above,
+    Below,
+    Binary,
+    GaussianProcess,
+    GEGEStrategy,
+    Strategy,
+)
 
 from ..worlds import (
     NOISE,
@@ -143,6 +150,16 @@ def a_negative_sem(_):
     complete(client, client.get_next_trials(1), (0.3, math.inf))
     yield lambda: client.get_next_trials(1)
     client.attach_data(0, {"y": 0.3})  # left out where the noise is unknown
+    assert goes_on(client)
+
+
+@case("ledger:LedgerReader._check_no_sem#1", "`client.attach_data(0, {'y': value})`")
+def a_sem_of_an_answer(_):
+    model = GaussianProcess(outcome=Binary())
+    client = client_for(Strategy(world(), Above(0.5), model=model, batch_size=1))
+    complete(client, client.get_next_trials(1), (1, 0.1))
+    yield lambda: client.get_next_trials(1)
+    client.attach_data(0, {"y": 1})
     assert goes_on(client)
 
 
