@@ -434,9 +434,9 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
-        lines.append(
-            f"{run.quantity} against {written(found.level)}: {', '.join(sides)}."
-        )
+        asked = f"Probability of {run.result_column}"
+        asked = asked if found.is_yes_no else run.result_column
+        lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
         lines += how_many(run)
     model, n = run.strategy.parts.model, state.history.n_measured
     wanted = model.n_deciding(state.belief.fits.has_known_noise)

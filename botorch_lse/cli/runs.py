@@ -209,7 +209,7 @@ class Run:
     def quantity(self) -> str:
         r"""The name of what levels and bounds are about, with its unit."""
         if self.settings.is_yes_no:
-            return f"{self.result_column} (probability)"
+            return f"probability of {self.result_column}"
         return self.result_column
 
     @property

@@ -617,20 +617,21 @@ def calibration_picture(calibration: Calibration, *, metric: str = "y") -> m.Pic
     ]
     residual = "residual / predicted sd"
     expected = "normal quantile: the residual expected of a right model"
+    parts = [(by_rank, expected)]
+    # Of answers of yes and no none is left out of its own prediction.
+    if len(by_prediction[0].rows) or not len(calibration.ahead):
+        parts.append((by_prediction, f"{metric}: predicted, itself left out"))
     panels = tuple(
         m.Panel(tuple(mark for mark in marks if len(mark.rows)), x_label, residual)
-        for marks, x_label in (
-            (by_rank, expected),
-            (by_prediction, f"{metric}: predicted, itself left out"),
-        )
+        for marks, x_label in parts
     )
     return m.Picture(
         panels,
-        (10.0, 5.2),
+        (10.0 if len(panels) > 1 else 5.2, 5.2),
         _legend(mark for panel in panels for mark in panel.marks),
-        columns=2,
+        columns=len(panels),
         hover=("number", "predicted"),
-        title=textwrap.fill(str(calibration), LINE_LENGTH),
+        title=textwrap.fill(str(calibration), LINE_LENGTH * len(panels) // 2),
     )
 
 

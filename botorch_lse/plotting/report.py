@@ -47,7 +47,7 @@ from botorch_lse.plotting.pictures import (
     slices_figure,
 )
 from botorch_lse.strategies import Goal, State
-from botorch_lse.strategies.wording import default_names, question_of
+from botorch_lse.strategies.wording import default_names, quantities, question_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -241,7 +241,8 @@ def report_of(
     drawings = drawing_of_outputs(table, names) if has_pictures else []
     if has_pictures and bool(answer.sigma.isfinite().any()):
         level = stated_level(strategy)
-        drawings += drawings_of(answer, observations, names, words, level)
+        metrics = quantities(strategy, names)
+        drawings += drawings_of(answer, observations, metrics, words, level)
         drawings += drawings_of_inputs(state, names)
     if not isinstance(table.index, pd.RangeIndex):  # labels name the rows
         table = table.reset_index(names=_untaken(str(table.index.name or "row"), table))
@@ -582,6 +583,11 @@ def drawings_of_run(
         return found
     if len(calibration.ahead) + len(calibration.out):
         said = "How far values lay from what was predicted, in standard deviations."
+        if any(outcome is not None for outcome in state.strategy.outcomes):
+            said = (
+                "How results fell among those predicted, as normal deviates: a result "
+                "stands for one drawn from the share of the prediction that it has."
+            )
         found.append(Drawing("Predictions", calibration_figure(calibration), said))
     return found
 

@@ -194,10 +194,14 @@ class ComposedStrategy(Strategy):
         stds = each_of(self.model.noise_std, self.goal.facts.n_outputs)
         return None if stds is None else self.layout.of_row(row, stds)
 
-    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+    @property
+    def outcomes(self) -> tuple[Outcome | None, ...]:
         r"""The outcomes of the model; see ``Strategy``."""
-        outcomes = tuple(output.outcome for output in self.parts.model.outputs)
-        return self.layout.of_row(row, outcomes) or super().outcomes_of(row)
+        return self.parts.outcomes
+
+    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+        r"""The outcomes of the model that a row measures; see ``Strategy``."""
+        return self.layout.of_row(row, self.outcomes) or super().outcomes_of(row)
 
     @property
     def can_predict(self) -> bool:

@@ -844,8 +844,13 @@ class Strategy(ABC):
         """
         return each_of(getattr(self, "noise_std", None), self.n_outputs)
 
+    @property
+    def outcomes(self) -> tuple[Outcome | None, ...]:
+        r"""The outcome of each predicted output; ``None``: a measured number."""
+        return (None,) * self.n_predicted
+
     def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
-        r"""What is measured of each output, if it is not a number.
+        r"""The outcomes of what a row measures, where they are no numbers.
 
         Args:
             row: The row that is measured; ``None`` for a point that is no row.

@@ -17,6 +17,22 @@ def default_names(strategy: Any) -> tuple[str, ...]:
     return own or (("y",) if m == 1 else tuple(f"y{i}" for i in range(m)))
 
 
+def quantities(strategy: Any, names: Sequence[str]) -> tuple[str, ...]:
+    r"""The names of what levels and bounds are about, such as ``"probability of y"``.
+
+    Args:
+        strategy: The strategy.
+        names: The metrics, or the names of the answer's outputs.
+    """
+    outcomes = strategy.outcomes
+    if len(outcomes) != len(names):
+        return tuple(names)
+    return tuple(
+        name if outcome is None else f"{outcome.quantity} of {name}"
+        for name, outcome in zip(names, outcomes, strict=True)
+    )
+
+
 def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> str:
     r"""The question of a strategy in words; empty where there are none.
 
@@ -27,7 +43,8 @@ def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> 
     """
     goal, directions = getattr(strategy, "goal", None), strategy.directions
     if isinstance(goal, Goal):
-        return goal.question(names if len(names) >= len(outputs) else outputs)
+        own = names if len(names) >= len(outputs) else outputs
+        return goal.question(quantities(strategy, own))
     if directions is not None:
         wanted = zip(directions, names, strict=True)
         return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from ax.api.client import Client
+from ax.core.analysis_card import ErrorAnalysisCard
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Pool
@@ -17,6 +18,7 @@ from botorch_lse.ax import (
 from botorch_lse.strategies import Above, Binary, GaussianProcess, Straddle, Strategy
 
 from .test_batch_trials import batch_data, run_batch
+from .test_overview import OURS, leaves
 from .worlds import client_for, state_of
 
 LINE = Pool(torch.linspace(0, 1, 21, dtype=torch.float64).view(-1, 1), names=("dose",))
@@ -175,3 +177,21 @@ def test_failures_that_are_no_answers_are_asked_for_again():
     (trial,) = client.get_next_trials(1)
     client.mark_trial_abandoned(trial)
     assert len(state_of(client).observations) == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ax's own cards
+def test_cards_speak_of_probabilities():
+    client = client_for(asking())
+    run_experiment(client, answer)
+    (overview,) = client.compute_analyses(display=False)
+    found = [*leaves([overview])]
+    wrong = [card for card in found if isinstance(card, ErrorAnalysisCard)]
+    assert not [card for card in wrong if card.name in OURS]
+    cards = {card.name: card for card in found}
+    asked = "probability of y above 0.75"
+    assert cards["ReportAnalysis"].title == f"Report: {asked}"
+    assert cards["IntervalAnalysis"].title == f"Confidence intervals: {asked}"
+    figure = cards["IntervalAnalysis"].get_figure()
+    assert figure.layout.yaxis.title.text == "probability of y"
+    table = cards["LevelSetAnalysis"].df
+    assert bool(((table["lower"] >= 0) & (table["upper"] <= 1)).all())

@@ -56,7 +56,7 @@ def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> Non
             "works",
         )
         said = lab.call("next")
-    assert "works (probability) against 0.75: " in said
+    assert "Probability of works against 0.75: " in said
     assert "look for a wrong value" not in said  # many results, as each tells little
     lab.call("answer --details")
     for line in lab.read("answer.csv"):
@@ -69,7 +69,7 @@ def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> Non
     lab.call("report")
     page = (lab.folder / "report.html").read_text()
     assert "works: probability above 0.75?" in page
-    assert "works (probability)" in page
+    assert "probability of works" in page
 
 
 def test_counts_stand_in_two_columns(lab: Lab, closed_figures: None) -> None:

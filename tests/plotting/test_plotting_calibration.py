@@ -101,3 +101,9 @@ def test_before_any_prediction_the_picture_says_so(draw, out) -> None:
 def test_what_is_no_calibration_is_refused_with_the_remedy(draw) -> None:
     with pytest.raises(ValueError, match=r"Give `state.calibration\(\)`"):
         draw("state")
+
+
+def test_answers_predicted_beforehand_alone_are_one_panel() -> None:
+    ahead = torch.linspace(-2, 2, 40, dtype=torch.float64)
+    found = Calibration(ahead, ahead[:0], ahead[:0])
+    assert len(plot_calibration(found).axes) == 1

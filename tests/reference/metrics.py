@@ -33,8 +33,8 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 57_950, 33_600
-"""Of the core: lines, and lines of code; 550 and 400 of them for yes and no in tables
+MOST_LINES, MOST_CODE = 58_050, 33_650
+"""Of the core: lines, and lines of code; 600 and 450 of them for yes and no in tables
 and Ax, 1,500 and 850 of them for answers of yes and
 no, 7,300 and 4,550 of them for repairs, 100 and
 50 for pairs of which few are looked at, 150 and 100 for answers from the first values

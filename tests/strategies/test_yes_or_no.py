@@ -438,3 +438,16 @@ def test_a_word_before_a_rising_input_is_one_column_of_the_model():
     assert float(mean.rises) > 0
     found = state.classification.mean
     assert float(found[heat > 0.8].min()) > float(found[heat < 0.2].max())
+
+
+def test_the_report_speaks_of_probabilities(tmp_path):
+    pool, outcome = line(), Binary()
+    model = GaussianProcess(kernel(), outcome=outcome)
+    strategy = Strategy(pool, Above(LEVEL), model=model, beta=4.0, batch_size=20,
+                        max_observations=40)  # fmt: skip
+    state = played(strategy, rising(outcome, pool))
+    state.report(tmp_path / "report.html", metrics=["works"])
+    page = (tmp_path / "report.html").read_text()
+    assert "probability of works above 0.75" in page
+    assert page.count("probability of works") > 1  # the question and an axis
+    assert "How results fell among those predicted" in page
