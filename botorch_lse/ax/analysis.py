@@ -37,11 +37,12 @@ from botorch_lse.ax.node import LevelSetNode, level_set_node, level_set_nodes
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
+from botorch_lse.goals.outcome_levels import quantities
 from botorch_lse.plotting.frames import WORDS
 from botorch_lse.plotting.pictures import side_words
 from botorch_lse.plotting.report import report_of, stated_level
 from botorch_lse.strategies import Goal, State
-from botorch_lse.strategies.wording import quantities, question_of
+from botorch_lse.strategies.wording import question_of
 
 Picture = tuple[pd.DataFrame, Figure]
 """The data frame of a card and the plotly figure drawn from it."""
@@ -220,7 +221,7 @@ def measured_name(node: LevelSetNode, experiment: Experiment) -> str:
     r"""The name of what a row's mean and interval are about, for an axis."""
     if node.strategy.n_predicted > 1:
         return "distance from another answer"  # no metric by itself decides
-    return quantities(node.strategy, node.metric_names(experiment))[0]
+    return quantities(node.strategy.outcomes, node.metric_names(experiment))[0]
 
 
 class LevelSetGlobalStoppingStrategy(BaseGlobalStoppingStrategy):

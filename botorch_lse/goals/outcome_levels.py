@@ -162,3 +162,18 @@ def _in_units(found: Answer, outcome: Outcome) -> Answer:
     # A latent interval leaves out tails, of which the mean of the quantity has a part.
     mean = mean.clamp(lower, upper)
     return replace(found, mean=mean, sigma=sigma, lower=lower, upper=upper)
+
+
+def quantities(outcomes: Outcomes, names: Sequence[str]) -> tuple[str, ...]:
+    r"""The names of what levels and bounds are about, such as ``"probability of y"``.
+
+    Args:
+        outcomes: What is measured of each output.
+        names: The metrics, or the names of the answer's outputs.
+    """
+    if len(outcomes) != len(names):
+        return tuple(names)
+    return tuple(
+        name if outcome is None else f"{outcome.quantity} of {name}"
+        for name, outcome in zip(names, outcomes, strict=True)
+    )

@@ -26,6 +26,7 @@ from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
+from botorch_lse.goals.outcome_levels import quantities
 from botorch_lse.plotting.axes import axes_of
 from botorch_lse.plotting.frames import (
     WORDS,
@@ -47,7 +48,7 @@ from botorch_lse.plotting.pictures import (
     slices_figure,
 )
 from botorch_lse.strategies import Goal, State
-from botorch_lse.strategies.wording import default_names, quantities, question_of
+from botorch_lse.strategies.wording import default_names, question_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -241,7 +242,7 @@ def report_of(
     drawings = drawing_of_outputs(table, names) if has_pictures else []
     if has_pictures and bool(answer.sigma.isfinite().any()):
         level = stated_level(strategy)
-        metrics = quantities(strategy, names)
+        metrics = quantities(strategy.outcomes, names)
         drawings += drawings_of(answer, observations, metrics, words, level)
         drawings += drawings_of_inputs(state, names)
     if not isinstance(table.index, pd.RangeIndex):  # labels name the rows

@@ -9,28 +9,13 @@ from typing import Any
 
 from botorch_lse._numerals import written
 from botorch_lse.goals.base import Goal
+from botorch_lse.goals.outcome_levels import quantities
 
 
 def default_names(strategy: Any) -> tuple[str, ...]:
     r"""The names of what is measured, one for each output: the goal's, else ``y``."""
     m, own = strategy.n_predicted, tuple(map(str, strategy.outputs))
     return own or (("y",) if m == 1 else tuple(f"y{i}" for i in range(m)))
-
-
-def quantities(strategy: Any, names: Sequence[str]) -> tuple[str, ...]:
-    r"""The names of what levels and bounds are about, such as ``"probability of y"``.
-
-    Args:
-        strategy: The strategy.
-        names: The metrics, or the names of the answer's outputs.
-    """
-    outcomes = strategy.outcomes
-    if len(outcomes) != len(names):
-        return tuple(names)
-    return tuple(
-        name if outcome is None else f"{outcome.quantity} of {name}"
-        for name, outcome in zip(names, outcomes, strict=True)
-    )
 
 
 def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> str:
@@ -44,7 +29,7 @@ def question_of(strategy: Any, names: Sequence[str], outputs: Sequence[str]) -> 
     goal, directions = getattr(strategy, "goal", None), strategy.directions
     if isinstance(goal, Goal):
         own = names if len(names) >= len(outputs) else outputs
-        return goal.question(quantities(strategy, own))
+        return goal.question(quantities(strategy.outcomes, own))
     if directions is not None:
         wanted = zip(directions, names, strict=True)
         return " and ".join(f"{'more' if up else 'less'} {name}" for up, name in wanted)
