@@ -37,6 +37,7 @@ from botorch_lse.ax import (
 )
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
+from botorch_lse.cli.yes_no import PAIRS
 from botorch_lse.strategies import State
 from tests.ax.worlds import fresh_state, node_of, same_state
 
@@ -563,6 +564,7 @@ class ByTables:
         frame.insert(0, "name", [f"r{i:02d}" for i in range(len(frame))])
         self.frame, self.valued = frame, set[str]()
         self.asked = set[tuple[str, ...]]()
+        self.pair = run.rng.choice(PAIRS) if run.world.is_yes_no else None
 
     @property
     def options(self) -> list[str]:
@@ -579,6 +581,7 @@ class ByTables:
             "--audit": "0.4,0.2" if case["audit"] == "audited" else "None",
         }
         found += [f"{name}={x}" for name, x in given.items() if x != "None"]
+        found += ["--outcome=yes-no"] if self.pair else []
         found += ["--replicates"] if case["events"] in ("unasked", "any") else []
         return ["next", "candidates.csv", *found, "--column=y", "--key=name"]
 
@@ -653,19 +656,21 @@ class ByTables:
         row_of = {name: i for i, name in enumerate(self.frame["name"])}
 
         def value(name: str) -> str:
-            return f"{float(self.run.values(torch.tensor([row_of[name]]))):.6f}"
+            y = float(self.run.values(torch.tensor([row_of[name]])))
+            return f"{y:.6f}" if self.pair is None else self.pair[1 - int(y)]
 
         for line in sheet.index[sheet["y"] == ""]:
             chance, word = self.rng.random(), value(sheet.loc[line, "name"])
             if events in ("in parts", "any") and chance < 0.3:
                 continue
             if events in ("abandoned", "any") and chance > 0.85:
-                word = "failed"
+                word = "again" if self.pair else "failed"
             elif events in ("excluded", "any") and chance > 0.75:
                 name = sheet.loc[line, "name"]
                 is_alone = (sheet["name"] == name).sum() == 1
                 word = "n/a" if is_alone and name not in self.valued else word
-            self.valued |= {sheet.loc[line, "name"]} if word[-1].isdigit() else set()
+            is_value = word not in ("failed", "again", "n/a")
+            self.valued |= {sheet.loc[line, "name"]} if is_value else set()
             sheet.loc[line, "y"] = word
         sheet.to_csv("sheet.csv", index=False)
         results = Path("results.csv")
