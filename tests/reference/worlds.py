@@ -714,7 +714,9 @@ class Maker:
             found["family"] = "single"
         elif name in YES_NO:
             found["outcome"] = S.Binary()
-            if name != "Binary":
+            if name == "Binary":
+                found["increasing"] = self.rng.choice([(), (0,)])
+            else:
                 found["model"] = self.kernel
         elif name not in (OWN, "learnt"):
             found["model"] = self.model_of(name)
