@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from botorch.exceptions.errors import BotorchError
 
 from botorch_lse import confidence, integrations, models, papers, strategies
 from botorch_lse.strategies import ContentStop, GaussianProcess, Goal, Rule, Strategy
@@ -216,12 +217,24 @@ def test_what_cannot_meet_is_left_out() -> None:
 # --- runs -----------------------------------------------------------------------------
 
 
+def first_by_hand() -> tuple[int, Mapping[str, str]]:
+    r"""The first case of seed 0 that is played by ask and tell, and not refused."""
+    for number, case in enumerate(worlds.cases(0)):
+        if case["host"] == "ask and tell":
+            try:
+                worlds.world_of(case, 0, number)
+            except (ValueError, BotorchError):
+                continue
+            return number, case
+    raise AssertionError
+
+
 def test_a_case_is_a_function_of_its_seed_and_number() -> None:
     one, other = [], []
-    case = worlds.case_of(0, 8)
-    assert case == worlds.case_of(0, 8)
-    found = campaign.play(case, 0, 8, says=one.append)
-    assert found.end == campaign.play(case, 0, 8, says=other.append).end
+    number, case = first_by_hand()
+    assert case == worlds.case_of(0, number)
+    found = campaign.play(case, 0, number, says=one.append)
+    assert found.end == campaign.play(case, 0, number, says=other.append).end
     assert one[:-1] == other[:-1]  # the last line has the seconds
     assert len(one) > 3
 
@@ -255,9 +268,8 @@ def test_what_must_not_happen_is_reported(
 
 def test_a_run_must_end_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts.ByHand, "play", lambda host: host.state)
-    case = worlds.case_of(0, 8)
-    assert case["host"] == "ask and tell"
-    assert "it ends without a reason" in campaign.play(case, 0, 8).words
+    number, case = first_by_hand()
+    assert "it ends without a reason" in campaign.play(case, 0, number).words
 
 
 def test_reasons_are_those_that_states_document() -> None:
