@@ -543,9 +543,10 @@ class LedgerReader:
         arm: Arm,
         given: Mapping[str, tuple[float, float, float]],
     ) -> dict[str, tuple[float, float, float]] | None:
-        r"""The values that a failure of an arm is; ``None`` where it is none.
+        r"""The values that the failure of an arm stands for, if it is an answer.
 
-        So it is where a failed trial is an answer, as of ``Binary``.
+        A failed trial is an answer where the model says so, as ``Binary`` may.
+        ``None`` where it is not, or where the arm has not failed.
         """
         is_spoilt = trial.status in _COUNTS and self._is_spoilt(given)
         if arm.name in _abandoned_arms(trial):

@@ -175,7 +175,8 @@ def residuals_ahead(
     Source:
         Dunn and Smyth (1996), Randomized quantile residuals.
     """
-    drawn, found = torch.rand(len(y), generator=generator).to(y), []
+    drawn = torch.rand(len(y), generator=generator, device=generator.device).to(y)
+    found = []
     for i in range(len(y)):
         one = slice(i, i + 1)
         given = y[one], trials[one], mean[one], covariance.diagonal()[one]

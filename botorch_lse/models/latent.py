@@ -122,7 +122,8 @@ class RisingMean(Mean):
 
     def centred(self, x: Tensor) -> Tensor:
         r"""The inputs along which it rises, less their middle (``... x n x k``)."""
-        return x[..., self.columns] - 0.5
+        columns = torch.tensor(self.columns, dtype=torch.long, device=x.device)
+        return x.index_select(-1, columns) - 0.5
 
     def forward(self, x: Tensor) -> Tensor:
         r"""The means at ``... x n x d'`` points."""
@@ -166,7 +167,7 @@ class _Fit:
         r"""The logarithms of parameters and rises, then the constant, as they are."""
         parts = (*self.parameters, self.mean.rises)
         logs = [part.detach().log().reshape(-1) for part in parts]
-        return torch.cat((*logs, self.mean.constant.view(1))).numpy()
+        return torch.cat((*logs, self.mean.constant.view(1))).cpu().numpy()
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
@@ -178,7 +179,11 @@ class _Fit:
     def set(self, x: np.ndarray) -> None:
         r"""Give kernel and mean the parameters ``x``."""
         targets = (*self.parameters, self.mean.rises)
-        parts = torch.as_tensor(x[:-1]).split([part.numel() for part in targets])
+        parts = (
+            torch.from_numpy(x[:-1])
+            .to(self.F)
+            .split([part.numel() for part in targets])
+        )
         with torch.no_grad():
             for target, part in zip(targets, parts, strict=True):
                 target.copy_(part.exp().view(target.shape))
@@ -210,5 +215,5 @@ class _Fit:
         by_log = [
             (slopes[id(p)] * p.detach().view(-1)).reshape(-1) for p in self.parameters
         ]
-        gradient = torch.cat((*by_log, of_rises, torch.tensor([of_mean]).double()))
-        return -total, -gradient.numpy()
+        gradient = torch.cat((*by_log, of_rises, torch.tensor([of_mean]).to(self.F)))
+        return -total, -gradient.cpu().numpy()

@@ -143,7 +143,7 @@ class Outcome(ABC):
         Returns:
             The log probability, and its first and second derivatives by the mean.
         """
-        x, weights = _nodes()
+        x, weights = _nodes(mean)
         centre, spread = near[0], near[1].sqrt() * WIDER
         f = centre + spread * x
         told = self.log_probability(f, y, trials)
@@ -169,10 +169,10 @@ def of_failure(outcomes: Sequence[Outcome | None]) -> tuple[float, ...] | None:
     return values if len(values) == len(found) else None
 
 
-def _nodes() -> tuple[Tensor, Tensor]:
+def _nodes(like: Tensor) -> tuple[Tensor, Tensor]:
     r"""The nodes and weights of quadrature over a standard normal (``NODES x 1``)."""
     found = np.polynomial.hermite_e.hermegauss(NODES)
-    x, weights = (torch.as_tensor(part).unsqueeze(-1) for part in found)
+    x, weights = (torch.from_numpy(part).to(like).unsqueeze(-1) for part in found)
     return x, weights
 
 
@@ -313,7 +313,7 @@ class Binary(Outcome):
         share = (successes + 0.5) / (trials + 1)
         low, high = self.guess, 1 - self.lapse
         margin = 0.5 * self._width / (trials + 1)
-        share = torch.minimum((share).maximum(low + margin), high - margin)
+        share = torch.minimum(share.maximum(low + margin), high - margin)
         f = self.latent(share)
         slope = self._width * (-0.5 * (f.square() + _LOG_2PI)).exp()
         return f, share * (1 - share) / (trials * slope.square())
@@ -354,14 +354,14 @@ class Binary(Outcome):
         self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
         r"""The probabilities of fewer successes, and of no more successes."""
-        x, weights = _nodes()
+        x, weights = _nodes(mean)
         p = self.value(mean + variance.sqrt() * x).cpu().numpy()  # nodes x n
         k, n = (y * trials).round().cpu().numpy(), trials.long().cpu().numpy()
-        shares = (weights / weights.sum()).numpy()
+        shares = (weights / weights.sum()).cpu().numpy()
         # Of fewer than no successes SciPy does not know that there are none.
         fewer = np.where(k > 0, scipy.special.bdtr(np.maximum(k - 1, 0), n, p), 0.0)
         both = (fewer, scipy.special.bdtr(k, n, p))
-        low, high = (torch.as_tensor((shares * found).sum(axis=0)) for found in both)
+        low, high = (torch.from_numpy((shares * found).sum(axis=0)) for found in both)
         return low.to(y), high.to(y)
 
     def pseudo_noise(self, mean: Tensor, variance: Tensor) -> Tensor:
@@ -385,4 +385,4 @@ class Binary(Outcome):
 def owens_t(h: Tensor, a: Tensor) -> Tensor:
     r"""Owen's ``T(h, a)``, by SciPy on the CPU; entries of ``h`` and ``a`` pair up."""
     found = scipy.special.owens_t(h.detach().cpu().numpy(), a.detach().cpu().numpy())
-    return torch.as_tensor(found).to(h)
+    return torch.from_numpy(np.asarray(found)).to(h)

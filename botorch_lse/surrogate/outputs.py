@@ -631,7 +631,7 @@ class GaussianProcesses:
                 found.append(posterior.surprises(rows, own.y, numbers[j]))
                 continue
             # Drawn anew in each round, and the same whenever it is replayed.
-            generator = torch.Generator().manual_seed(len(posterior.indices))
+            generator = torch.Generator("cpu").manual_seed(len(posterior.indices))
             S = posterior.covariance_between(rows, rows)
             results = outcome, own.y, own.replicates.double(), generator
             found.append(residuals_ahead(S, posterior.mean[rows], *results))

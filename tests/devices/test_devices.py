@@ -34,6 +34,7 @@ from botorch_lse.strategies import (
     Ambiguity,
     Below,
     Between,
+    Binary,
     ContentVariance,
     ContourEntropy,
     ExpectedFeasibility,
@@ -484,6 +485,15 @@ def test_correlated_outputs_are_learnt_alike(device: Device) -> None:
         TWO["correlated"](), model=GaussianProcess(correlated=True, n_initial=4)
     )
     side_by_side(strategy, device, of_table(WAVES), error=1e-2)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["learnt", "given"])
+def test_answers_of_yes_and_no_are_learnt_alike(given: bool, device: Device) -> None:
+    kernel = ScaleKernel(RBFKernel()).double() if given else None
+    model = GaussianProcess(kernel, outcome=Binary(guess=0.1), n_initial=8)
+    strategy = Strategy(Pool(LINE), Above(0.6), model=model, batch_size=4)
+    answers = (WAVES[:, 0] > WAVES[:, 0].median()).double()
+    side_by_side(strategy, device, of_table(answers, 0.0), error=1e-2)
 
 
 def test_kernels_of_bits_are_used_alike(device: Device) -> None:
