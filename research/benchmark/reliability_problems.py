@@ -143,9 +143,12 @@ _OSCILLATOR = tuple(
 _SYSTEM = "Waarts (2000); Echard, Gayton and Lemaire (2011), section 4.1"
 _DAMPED = "Der Kiureghian and De Stefano (1991); Dubourg, Sudret and Deheeger (2013)"
 
+# IVR: of 100 runs that Gong et al. (2022) store with their code, with 8 first runs for
+# the multimodal function and 12 for four branches, the median number of runs from which
+# the error stays below 5 %. Nobody knew it then: it is no stop.
 CASES: dict[str, Case] = {
     "four-branch, k = 6": Case(
-        four_branch(6.0), _NORMALS, 4.45733e-3, 123, "EFF", 30_000, _SYSTEM
+        four_branch(6.0), _NORMALS, 4.45733e-3, 32, "IVR", 30_000, _SYSTEM
     ),
     "four-branch, k = 7": Case(
         four_branch(7.0), _NORMALS, 2.2228e-3, 103, "U", 30_000, _SYSTEM
@@ -173,8 +176,8 @@ CASES: dict[str, Case] = {
         multimodal,
         (norm(1.5, 1), norm(2.5, 1)),
         3.132e-2,
-        35,
-        "EGRA",
+        18,
+        "IVR",
         10_000,
         "Bichon, Eldred, Swiler, Mahadevan and McFarland (2008); RP53 of Rozsas and "
         "Slobbe (2019)",
