@@ -1054,6 +1054,8 @@ class PoolPosterior:
             this pool: of correlated outputs each is told what was measured of any.
             ``indices`` are then the rows of the measurements, once each. Such outputs
             are observed together (``models/correlated.py``).
+        known: ``N`` values that were measured without noise, nan elsewhere; ``None``:
+            there are none.
     """
 
     prior: GPPrior
@@ -1069,6 +1071,7 @@ class PoolPosterior:
     sharing: int = 1
     is_exact: bool = False
     data: Tensor | None = None
+    known: Tensor | None = None
     _rows: _Rows | None = None
     _kept: int = 0
     _gram: Tensor | None = None
@@ -1152,7 +1155,14 @@ class PoolPosterior:
         if indices.numel() == 0:
             return self
         news = self.news(indices, y, noise_var)
-        return self.conditioned(news, indices, partial(self.prior_covariance, indices))
+        between = partial(self.prior_covariance, indices)
+        found, is_known = self.conditioned(news, indices, between), noise_var == 0
+        if self.known is None and not bool(is_known.any()):
+            return found
+        nothing = torch.full_like(found.mean, torch.nan)
+        known = nothing if self.known is None else self.known.clone()
+        known[indices[is_known]] = y[is_known].to(known)
+        return replace(found, known=known)
 
     def news(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> News:
         r"""The news in ``q`` more observations at rows of the pool.

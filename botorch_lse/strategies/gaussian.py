@@ -82,7 +82,7 @@ from botorch_lse.strategies.forecast import (
     planned_for_all,
     smallest,
 )
-from botorch_lse.strategies.items import GaussianItems, ItemsAhead
+from botorch_lse.strategies.items import GaussianItems, ItemsAhead, moments
 from botorch_lse.strategies.row_forecast import (
     DESIGNED_ROWS,
     FORECAST_ROWS,
@@ -453,9 +453,7 @@ class GaussianAlgorithm(Algorithm):
         return torch.arange(n - len(self.items), n)
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
-        if len(self.items) == len(posterior.mean):
-            return posterior.mean, posterior.sigma
-        return posterior.mean[self.item_rows], posterior.sigma[self.item_rows]
+        return moments(posterior, self.item_rows, self.points)
 
     def seen(
         self, fits: Posterior, regions: tuple[Regions, ...], beta: float

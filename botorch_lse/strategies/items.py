@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from botorch_lse.goals.base import Differences
@@ -81,3 +82,30 @@ class ItemsAhead(GaussianItems):
             return sigma, (width - self.beta**0.5 * moves).clamp_min_(0)
 
         return at
+
+
+def moments(
+    posterior: PoolPosterior, rows: Tensor, points: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""The mean and the standard deviation of each item (``T`` each).
+
+    What was measured without noise is known. The least noise, which factors need, would
+    leave it undecided for ever where it is close to a level.
+
+    Args:
+        posterior: That has the items among its rows.
+        rows: ``T`` rows of it that are the items.
+        points: ``T`` numbers, the same for items that are one point.
+    """
+    mean, sigma = posterior.mean, posterior.sigma
+    if len(rows) != len(mean):
+        mean, sigma = mean[rows], sigma[rows]
+    if posterior.known is None:
+        return mean, sigma
+    own = posterior.known[rows]
+    told = (~own.isnan()).nonzero().view(-1)
+    of_point = own.new_full((int(points.max()) + 1,), torch.nan)
+    of_point[points[told]] = own[told]
+    known = of_point[points]
+    is_known = ~known.isnan()
+    return torch.where(is_known, known, mean), sigma.masked_fill(is_known, 0.0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Pool
 from botorch_lse.data.observations import Observations
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.papers import HRAGEPACStrategy, RacingStrategy, RAGEPACStrategy
 from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
     HRAGELinearStrategy,
     HRAGEStrategy,
     LSEStrategy,
@@ -18,6 +21,7 @@ from botorch_lse.strategies import (
     MELKStrategy,
     MILKStrategy,
     StraddleStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 from tests.reference.dense_gp import DenseGP
@@ -183,6 +187,28 @@ def test_copies_of_a_known_row_are_known() -> None:
         batch = strategy.ask(state)
         state = strategy.tell(state, batch.observe(F[batch.order % N]))
     assert sorted(state.observations.indices.tolist()) == list(range(N))
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+@pytest.mark.parametrize("off", [-1e-7, 1e-7])
+def test_a_row_measured_exactly_is_decided_however_close_to_the_level(
+    is_given, off
+) -> None:
+    # Closer than the least noise, which the factor of the covariance needs, tells.
+    line = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+    pool = Pool(torch.cat((line, line[4:5])))  # and a copy of the row
+    values = torch.sin(6 * pool.X.squeeze(-1))
+    level = float(values[4]) - off
+    kernel = RBFKernel()
+    kernel.lengthscale = 0.2
+    model = GaussianProcess(kernel if is_given else None, noise_std=0.0)
+    strategy = Strategy(pool, Above(level), model=model)
+    end = played(strategy, lambda rows, _: values[rows].tolist(), 30, 1)[-1]
+    answer = end.classification
+    assert end.stop_reason == "decided"
+    assert torch.equal(answer.above, values > level)
+    for row in (4, 9):
+        assert answer.lower[row] == answer.mean[row] == answer.upper[row] == values[row]
 
 
 def test_an_exact_level_of_noise_closes_the_others_of_its_point() -> None:
