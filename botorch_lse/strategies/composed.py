@@ -70,9 +70,9 @@ class ComposedStrategy(Strategy):
         max_observations: The largest number of measurements. ``None``: with noise and
             no ``epsilon`` a row that lies on the level may be measured for ever.
         max_repeats: The largest number of measurements of one row.
-        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
-            until at most ``tolerance`` of the others can be wrong, whatever the model,
-            with probability ``1 - delta``.
+        audit: ``(tolerance, delta)``; ``True`` stands for (0.05, 0.05). Once all is
+            decided, measure rows drawn at random until at most ``tolerance`` of the
+            others can be wrong, whatever the model, with probability ``1 - delta``.
         content_tol: Stop once the share above the level is known this well, though
             sides of rows are not. A number, such as 0.05, stands for
             ``ContentKnown(0.05)``, half of the posterior's 95 % interval as a share of
@@ -108,7 +108,7 @@ class ComposedStrategy(Strategy):
     beta: float | BetaSchedule | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
-    audit: tuple[float, float] | None = None
+    audit: tuple[float, float] | bool | None = None
     content_tol: float | ContentStop | None = None
 
     def __post_init__(self) -> None:

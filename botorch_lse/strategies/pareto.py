@@ -59,12 +59,12 @@ class GPParetoStrategy(Strategy):
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds; default as of ``GPStrategy``.
         memory_budget: Bytes for arrays over the pool and its pairs.
-        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
-            until at most ``tolerance`` of the others can be wrong, whatever the models,
-            with probability ``1 - delta``: a rejected row is wrong if it exceeds each
-            accepted one by more than ``epsilon`` in some output, which means that
-            something better was missed. Accepted rows are measured again, up to eight
-            times, to compare with them.
+        audit: ``(tolerance, delta)``; ``True`` stands for (0.05, 0.05). Once all is
+            decided, measure rows drawn at random until at most ``tolerance`` of the
+            others can be wrong, whatever the models, with probability ``1 - delta``:
+            a rejected row is wrong if it exceeds each accepted one by more than
+            ``epsilon`` in some output, which means that something better was missed.
+            Accepted rows are measured again, up to eight times, to compare with them.
         history: Measurements at any points, that were made before the run; each has all
             outputs.
 
@@ -88,7 +88,7 @@ class GPParetoStrategy(Strategy):
     refit: Refit = None
     n_initial: int | None = None
     memory_budget: int = MEMORY_BUDGET
-    audit: tuple[float, float] | None = None
+    audit: tuple[float, float] | bool | None = None
     history: History | None = None
 
     def __post_init__(self) -> None:

@@ -116,13 +116,14 @@ class GPStrategy(Strategy):
             one side of the level (noise considered; unless every row was measured):
             such data hardly show how high the function rises elsewhere. The next rows
             are then those farthest from what was measured.
-        audit: ``(tolerance, delta)``: once all is decided, measure rows drawn at random
-            until at most ``tolerance`` of the others can be wrong, whatever the model,
-            with probability ``1 - delta``. A level that is not stated is the estimate
-            at the start of the audit. Rows near the level are measured up to eight
-            times, with ``max_repeats=1`` once; rows that one value does not settle
-            count as wrong. If the noise is estimated, 15 rows are measured twice to
-            bound it. ``audit_size`` gives the price.
+        audit: ``(tolerance, delta)``; ``True`` stands for (0.05, 0.05). Once all is
+            decided, measure rows drawn at random until at most ``tolerance`` of the
+            others can be wrong, whatever the model, with probability ``1 - delta``.
+            A level that is not stated is the estimate at the start of the audit. Rows
+            near the level are measured up to eight times, with ``max_repeats=1`` once;
+            rows that one value does not settle count as wrong. If the noise is
+            estimated, 15 rows are measured twice to bound it. ``audit_size`` gives the
+            price.
         content_tol: Stop once the share above the level is known this well; see
             ``Strategy(pool, goal, content_tol=...)``.
         memory_budget: Bytes for arrays over the pool.
@@ -153,7 +154,7 @@ class GPStrategy(Strategy):
     n_initial: int | None = None
     level_z: float | None = LEVEL_Z
     needs_both_sides: bool = True
-    audit: tuple[float, float] | None = None
+    audit: tuple[float, float] | bool | None = None
     content_tol: float | ContentStop | None = None
     memory_budget: int = MEMORY_BUDGET
     history: History | None = None

@@ -252,11 +252,12 @@ def a_batch_that_is_too_large(_: Path) -> Going:
     assert lse(batch_size=6, max_repeats=1)
 
 
-@case("audit:audits#1", "Write `audit=(0.05, 0.05)`")
+@case("audit:audits#1", "or `audit=True`, which")
 def one_number_for_an_audit(_: Path) -> Going:
     number: Any = 0.05
     yield lambda: lse(audit=number)
     assert lse(audit=(0.05, 0.05))
+    assert lse(audit=True)
 
 
 @case("audit:audits#3", "Give `noise_std`, or leave out `audit`")

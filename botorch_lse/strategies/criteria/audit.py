@@ -58,6 +58,8 @@ from botorch_lse.strategies.algorithm import (
 from botorch_lse.strategies.criteria.base import Criterion, Run
 from botorch_lse.strategies.forecast import Forecast
 
+USUAL = (0.05, 0.05)
+"""The tolerance and the failure probability of ``audit=True``."""
 DRAWS = 4096
 """The number of rows drawn ahead for one claim: one that needs more is not worth it."""
 UNJUDGED = (
@@ -648,7 +650,7 @@ class Audit(Criterion):
 
 def audits(
     algorithm: Algorithm,
-    audit: tuple[float, float] | None,
+    audit: tuple[float, float] | bool | None,
     pool: Pool,
     max_repeats: int | None,
 ) -> tuple[Audit, ...]:
@@ -656,7 +658,8 @@ def audits(
 
     Args:
         algorithm: What answers.
-        audit: The tolerated share of wrong rows, and the failure probability.
+        audit: The tolerated share of wrong rows, and the failure probability; ``True``:
+            those of ``USUAL``.
         pool: The rows that can be measured.
         max_repeats: The largest number of measurements of one row.
 
@@ -664,12 +667,14 @@ def audits(
         ValueError: If ``audit`` is no pair of numbers in their ranges, or a measurement
             of a row does not show whether its side is right.
     """
-    if audit is None:
+    if audit is None or audit is False:
         return ()
+    if audit is True:
+        audit = USUAL
     if not isinstance(audit, tuple | list) or len(audit) != 2:
         raise ValueError(
             f"Expected `audit` to be (tolerance, delta), but got {audit!r}. Write "
-            "`audit=(0.05, 0.05)`."
+            f"`audit={USUAL}`, or `audit=True`, which is the same."
         )
     check_statement(*audit, names=("audit[0]", "audit[1]"))
     facts = algorithm.audit_facts

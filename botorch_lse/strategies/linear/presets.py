@@ -110,7 +110,7 @@ class LinearStrategy(Strategy):
     batch_size: int | None = None
     max_observations: int | None = None
     max_repeats: int | None = None
-    audit: tuple[float, float] | None = None
+    audit: tuple[float, float] | bool | None = None
 
     def __post_init__(self) -> None:
         self._check_rounds()
@@ -217,7 +217,7 @@ class LinearStrategy(Strategy):
         Raises:
             UnsupportedError: If the answer is to be audited, row by row.
         """
-        if self.audit is not None:
+        if self.audit:
             raise UnsupportedError(
                 "Expected no `audit` in a simulation that works with counts and means. "
                 "Leave it out, or ask and tell."

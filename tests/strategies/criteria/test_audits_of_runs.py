@@ -675,3 +675,18 @@ def test_a_state_without_an_audit_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="made with `audit` = None"):
         watched.ask(state)
     assert len(watched.ask(watched.replay(state.observations))) == 1
+
+
+@pytest.mark.parametrize(("short", "pair"), [(True, (0.05, 0.05)), (False, None)])
+def test_true_is_the_usual_audit_and_false_is_none(short, pair) -> None:
+    known = {"model": GaussianProcess(KERNEL, noise_std=STD), "max_observations": 200}
+    ends = []
+    for wanted in (short, pair):
+        strategy = Strategy(POOL, Above(LEVEL, 0.1), audit=wanted, **known)
+        state = strategy.init(seed=0)
+        while not state.is_done:
+            batch = strategy.ask(state)
+            state = strategy.tell(state, batch.observe(SMOOTH[batch.order]))
+        ends.append((state.stop_reason, state.n_used))
+    assert ends[0] == ends[1]
+    assert (ends[0][0] == "audited") == short
