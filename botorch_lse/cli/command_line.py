@@ -34,6 +34,7 @@ from botorch_lse.cli.settings import (
     FILES,
     PAGE,
     PROGRAM,
+    USUAL_AUDIT,
     is_page,
     options,
     settings,
@@ -234,9 +235,14 @@ def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
             continue  # this command names its page itself
         if kind is bool:
             add(option, action="store_true", help=words)
+        elif name == "audit":
+            usual = {
+                "nargs": "?",
+                "const": USUAL_AUDIT,
+            }  # what --audit alone stands for
+            add(option, type=numbers, metavar="A,B", help=words, **usual)
         elif kind is tuple:
-            several = numbers if name == "audit" else names
-            add(option, type=several, metavar="A,B", help=words)
+            add(option, type=names, metavar="A,B", help=words)
         else:
             read_one = number if kind is float else kind
             one = kind if kind is str else at_least(LEAST.get(name), read_one)

@@ -30,6 +30,8 @@ FILES = ("candidates", "results", "out")
 """The settings that are tables, relative to the folder of the settings."""
 PAGE = "report.html"
 """The page of a run, unless another one is named."""
+USUAL_AUDIT = (0.05, 0.05)
+"""The numbers that ``--audit`` alone stands for, as ``audit=True`` does in Python."""
 PROGRAM = "botorch-lse"
 _TITLE = f"# The settings of {PROGRAM}"
 """The first line of the file."""
@@ -154,7 +156,10 @@ class Settings:
     )
     seed: int = _setting(0, "the seed of everything random", int)
     audit: tuple[float, ...] = _setting(
-        (), "confirm the answer: the share that may be wrong, the probability", tuple
+        (),
+        "confirm the answer: the share that may be wrong, the probability of more "
+        "(alone: 0.05,0.05)",
+        tuple,
     )
 
     def __post_init__(self) -> None:
@@ -487,6 +492,8 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
             return tuple(value)
     if kind in (str, bool) and isinstance(value, kind):
         return value
+    if entry == "audit" and isinstance(value, bool):
+        return USUAL_AUDIT if value else ()
     words = {
         float: "a number",
         int: "a whole number",

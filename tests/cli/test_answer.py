@@ -16,7 +16,7 @@ from botorch_lse.__main__ import command
 from botorch_lse.cli import answers, commands, demo
 from botorch_lse.cli.answers import draw_answer
 from botorch_lse.cli.runs import Run
-from botorch_lse.cli.settings import settings
+from botorch_lse.cli.settings import USUAL_AUDIT, settings
 from botorch_lse.confidence.calibration import ANOTHER_MODEL, Calibration
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting.axes import axes_of
@@ -30,6 +30,7 @@ from botorch_lse.strategies.algorithm import (
     NOT_CONFIRMED,
     OUT_OF_REACH,
 )
+from botorch_lse.strategies.criteria.audit import USUAL
 from tests.cli.lab import HILL, NEXT, Lab, hill
 
 KNOWN = "x,y\n" + "".join(f"{x},{hill({'x': str(x)})}\n" for x in range(0, 20, 2))
@@ -280,6 +281,15 @@ def test_a_budget_changes_what_is_foreseen(lab: Lab) -> None:
         f"The budget leaves {n - 1} measurement{'s' * (n != 2)}; about {n} would "
         "decide all, so that some candidates will stay undecided." in said
     )
+
+
+def test_an_audit_without_numbers_is_the_usual_one(lab: Lab) -> None:
+    assert USUAL_AUDIT == USUAL
+    lab.call(f"{NEXT} --audit")
+    stored = Path("botorch-lse.toml")
+    assert "audit = [0.05, 0.05]" in stored.read_text()
+    stored.write_text(stored.read_text().replace("[0.05, 0.05]", "true"))
+    assert settings(stored, {}).audit == USUAL_AUDIT
 
 
 def test_an_audit_that_was_asked_for_is_told_in_the_end(
