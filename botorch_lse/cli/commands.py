@@ -28,7 +28,7 @@ from botorch_lse.cli.measurements import (
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
-from botorch_lse.cli.settings import PROGRAM
+from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
 from botorch_lse.cli.yes_no import AGAIN
 from botorch_lse.confidence.calibration import (
@@ -65,7 +65,8 @@ ENDS = {
 """The sentences that say why a run ended, by its stop reason."""
 CHECK_A_FEW = (
     "Candidates called above or below are so by a model learnt from your values; check "
-    "a few. (More on what that is worth: --details.)"
+    f"a few, or add the line `audit = true` to {DEFAULT_FILE}, and `next` will have "
+    "some drawn at random checked. (More on what that is worth: --details.)"
 )
 IN_TABLES = {
     ANOTHER_MODEL: "or measure more",

@@ -48,7 +48,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
     said = lab.call("answer")
     assert "20 candidates: 10 measured, 1 not measurable." in said
     assert " until all is decided." in said  # the forecast
-    assert "are so by a model learnt from your values; check a few." in said
+    assert "are so by a model learnt from your values; check a few, or" in said
     for jargon in ("theorem", "hyper-parameter", "probability", "guarantee"):
         assert jargon not in said
     more = lab.call("answer --details")
@@ -290,6 +290,22 @@ def test_an_audit_without_numbers_is_the_usual_one(lab: Lab) -> None:
     assert "audit = [0.05, 0.05]" in stored.read_text()
     stored.write_text(stored.read_text().replace("[0.05, 0.05]", "true"))
     assert settings(stored, {}).audit == USUAL_AUDIT
+
+
+def test_the_line_that_the_answer_suggests_has_candidates_checked(
+    lab: Lab, closed_figures: None
+) -> None:
+    lab.write("results.csv", KNOWN)
+    lab.call(f"{NEXT} --first 10 --noise-std 0.1 --epsilon 1")
+    while lab.read("sheet.csv"):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    said = lab.call("answer")
+    (line,) = re.findall(r"add the line `(.*)` to botorch-lse.toml", said)
+    stored = Path("botorch-lse.toml")
+    stored.write_text(f"{stored.read_text()}{line}\n")
+    lab.call("next")
+    assert lab.read("sheet.csv")
 
 
 def test_an_audit_that_was_asked_for_is_told_in_the_end(
