@@ -9,11 +9,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from botorch_lse._validation import whole_number
 from botorch_lse.confidence.classify import ratio
 from botorch_lse.data.observations import Observations
 from botorch_lse.designs import Design, optimal_design
 from botorch_lse.goals.extremes import eliminate_pairs, pair_targets
 from botorch_lse.goals.gaps import likely_gaps
+from botorch_lse.models.gaussian_process import MEMORY_BUDGET
 from botorch_lse.papers.mason2022.base import (
     DESIGN_TOLERANCE,
     PACBelief,
@@ -22,6 +24,10 @@ from botorch_lse.papers.mason2022.base import (
     RIPSRounds,
 )
 from botorch_lse.papers.mason2022.rips import is_spanned
+
+BYTES_OF_A_PAIR = 90
+"""The memory that a first round takes for each pair at its peak, in bytes.
+Two row numbers, a bound, an estimate, a scale of it, and temporaries of these."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +108,10 @@ class MILKPACStrategy(PACStrategy):
     r"""MILK to the letter: a guarantee without a prior, in large rounds.
 
     Arguments: ``omega``, the level as a share of the maximum, in (0, 1) (the paper's
-    epsilon is ``1 - omega``); else see ``PACStrategy``. The maximum must not be
-    negative. Each round lists its open pairs of rows, 16 bytes each: 1.6 GB for 10,000
-    rows.
+    epsilon is ``1 - omega``), and ``memory_budget``; else see ``PACStrategy``. The
+    maximum must not be negative. A round lists its open pairs of rows, as the paper
+    does, with bounds and estimates of each: 0.8 GB for 3,000 rows. More than fit the
+    budget, 3,454 rows of the default one, are refused.
 
     Example:
         >>> import torch
@@ -114,6 +121,9 @@ class MILKPACStrategy(PACStrategy):
         >>> strategy.init().round
         0
 
+    Raises:
+        ValueError: If the pairs do not fit ``memory_budget``; else as ``PACStrategy``.
+
     Source:
         Mason et al. (2022), Algorithm 2, with errata 1 to 5
         (papers/mason2022/errata.md).
@@ -121,12 +131,21 @@ class MILKPACStrategy(PACStrategy):
 
     _: KW_ONLY
     omega: float
+    memory_budget: int = MEMORY_BUDGET
 
     theorem: ClassVar[str] = "Theorem 4.3"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         ratio(self.omega)
+        budget, n = whole_number(self.memory_budget, "memory_budget", 1), len(self.pool)
+        needed = BYTES_OF_A_PAIR * n**2
+        if needed > budget:
+            raise ValueError(
+                f"Expected rows whose pairs fit `memory_budget` = {budget} bytes, but "
+                f"{n} need {needed}. Give a larger budget or fewer rows; "
+                "`MILKLinearStrategy` answers this question without a list of pairs."
+            )
 
     @cached_property
     def question(self) -> ShareQuestion:

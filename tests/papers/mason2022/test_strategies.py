@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from botorch_lse.goals.extremes import eliminate_pairs
 from botorch_lse.papers import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.fixed_confidence import eliminate_rows
 from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean
-from botorch_lse.strategies import State
+from botorch_lse.strategies import MILKLinearStrategy, State
 from tests.covering import more_when_slow
 from tests.strategies.runs import assert_same, played
 
@@ -499,3 +500,22 @@ def test_means_of_draws_are_refused(make) -> None:
     told = Observations([0, 1], [0.1, 0.2], counts=torch.tensor([5, 1]))
     with pytest.raises(ValueError, match=r"means of replicates \(`counts`\). Tell the"):
         make().tell(make().init(), told)
+
+
+def test_more_pairs_than_the_memory_holds_are_refused_with_a_way_out() -> None:
+    pool = Pool(torch.rand(300, 2, generator=torch.Generator().manual_seed(0)).double())
+    given = {"omega": 0.5, "noise_std": 0.1}
+    known = {"bound": 1.0, "max_observations": 10**9}
+    with pytest.raises(ValueError, match="pairs fit `memory_budget` = 1000000") as said:
+        MILKPACStrategy(pool, memory_budget=10**6, **known, **given)
+    needed = int(re.findall(r"300 need (\d+)", str(said.value))[0])
+    named = re.findall(r"`(\w+Strategy)`", str(said.value))
+    assert named == ["MILKLinearStrategy"]
+    for strategy in (
+        MILKPACStrategy(pool, memory_budget=needed, **known, **given),
+        MILKLinearStrategy(pool, batch_size=10, **given),
+    ):
+        state = strategy.init(seed=0)
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(pool.X[batch.order, 0]))
+        assert len(state.classification.undecided) == 300
