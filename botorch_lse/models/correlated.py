@@ -544,20 +544,28 @@ def correlation_at(posteriors: Posteriors, rows: Tensor) -> Tensor | None:
 
 
 def gains(
-    posteriors: Posteriors, rows: Tensor, targets: Tensor, noise: Sequence[Tensor]
+    posteriors: Posteriors,
+    outputs: Sequence[int],
+    rows: Tensor,
+    targets: Tensor,
+    noise: Sequence[Tensor],
 ) -> Iterator[tuple[slice, list[Tensor]]]:
-    r"""The decrease of each output's variances by a measurement of all outputs.
+    r"""The decrease of each output's variances by a measurement of all, or of one.
 
     Args:
         posteriors: One per output; they expect the rows planned already.
+        outputs: Those that are measured: one or all.
         rows: ``C`` candidates.
         targets: ``T`` rows.
-        noise: For each output ``C`` noise variances at the candidates.
+        noise: For each output that is measured ``C`` noise variances at the candidates.
 
     Yields:
         A slice of the candidates and, for each output, ``c x T`` reductions.
     """
     M, prior = len(posteriors), posteriors[0].prior
+    if len(outputs) < M:
+        yield from _gains_of_one(posteriors, outputs[0], rows, targets, noise[0])
+        return
     with torch.no_grad():
         there = [p.path_at(targets).mT for p in posteriors]
         scale = torch.tensor([p.scale for p in posteriors]).to(there[0])
@@ -581,21 +589,10 @@ def gains(
             yield part, found
 
 
-def gains_of_one(
+def _gains_of_one(
     posteriors: Posteriors, output: int, rows: Tensor, targets: Tensor, noise: Tensor
 ) -> Iterator[tuple[slice, list[Tensor]]]:
-    r"""The decrease of each output's variances by a measurement of one output.
-
-    Args:
-        posteriors: One per output; they expect the rows planned already.
-        output: Which one is measured.
-        rows: ``C`` candidates.
-        targets: ``T`` rows.
-        noise: ``C`` noise variances at the candidates.
-
-    Yields:
-        A slice of the candidates and, for each output, ``c x T`` reductions.
-    """
+    r"""The decrease of variances by a measurement of one output; see ``gains``."""
     own, prior = posteriors[output], posteriors[0].prior
     with torch.no_grad():
         there = [p.path_at(targets).mT for p in posteriors]

@@ -31,7 +31,6 @@ from botorch_lse.models.shortlist import Shortlist
 from botorch_lse.planning.designed import (
     PosteriorProblem,
 )
-from botorch_lse.surrogate.layout import PairCovariances
 from botorch_lse.surrogate.posterior import Posterior
 from botorch_lse.surrogate.remarks import Remark, Slip
 
@@ -267,35 +266,23 @@ def problems_of(
         matters: For each output ``N`` bools, the rows in which it is; an output that is
             in question nowhere is left out. Default everywhere.
     """
-    if not fits.layout.is_together:
-        return [_problem_of_pairs(fits, targets, matters)]
-    found = []
-    for j, (posterior, noise) in enumerate(
-        zip(fits.posteriors, fits.noise, strict=True)
-    ):
-        weights, rows, factor = targets.weights, targets.rows, targets.factor
-        if matters is not None:
-            rows = rows[matters[j][rows]]
-            if len(rows) == 0:
-                continue
-        if len(fits.posteriors) > 1:
-            weights = torch.ones(len(rows)).double() / posterior.scale**2
-        problem = PosteriorProblem(posterior, noise.contiguous(), rows, weights, factor)
-        found.append(problem)
-    return found
-
-
-def _problem_of_pairs(
-    fits: Posterior, targets: Targets, matters: Sequence[Tensor] | None
-) -> PosteriorProblem:
-    each = [targets.rows] * len(fits.posteriors)
+    posteriors, found = fits.posteriors, []
+    each, units = [targets.rows] * len(posteriors), [1 / p.scale**2 for p in posteriors]
     if matters is not None:
         each = [own[m[own]] for own, m in zip(each, matters, strict=True)]
-    pairs = zip(each, fits.posteriors, strict=True)
-    weights = [torch.full((len(own),), p.scale**-2).double() for own, p in pairs]
-    pairs_posterior = PairCovariances(fits.layout, fits.posteriors)
-    rows = fits.layout.rows(each)
-    return PosteriorProblem(pairs_posterior, fits.new_noise, rows, torch.cat(weights))
+    for part in fits.layout.to_improve(posteriors, fits.noise, each):
+        covariances, noise, rows, outputs = part
+        weights = targets.weights
+        if len(posteriors) > 1:
+            # Pairs in single precision: which of equally good designs is found hangs
+            # on the last digits, and runs are to choose the rows that they always did.
+            kind = torch.float32 if len(outputs) > 1 else torch.float64
+            parts = [torch.full((len(each[j]),), units[j], dtype=kind) for j in outputs]
+            weights = torch.cat(parts).double()
+        if len(rows) or matters is None:
+            given = covariances, noise, rows, weights, targets.factor
+            found.append(PosteriorProblem(*given))
+    return found
 
 
 class Serves(IntEnum):
@@ -451,8 +438,8 @@ def one_by_one(
         falls_with_variance: See ``ScoreRule``; so it is for ``variance_left``.
     """
     is_large = len(context.open_rows) > 4 * SHORTLIST
-    is_together = context.fits.layout.is_together
-    is_plain = is_together and not context.posterior.is_correlated
+    has_all = context.fits.layout.n_each == 1  # outputs in each measurement
+    is_plain = has_all and not context.posterior.is_correlated
     if falls_with_variance and is_large and is_plain:
         rows, left = _shortlisted(context, request, scores)
     else:

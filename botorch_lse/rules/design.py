@@ -74,7 +74,7 @@ class OptimalDesign(Rule):
             return one_by_one(context, request, variance_left)
         generator = round_generator(request.seed, request.round)
         if self.design == "prior":
-            if not context.fits.layout.is_together:
+            if context.fits.layout.n_each > 1:
                 raise UnsupportedError(
                     'Expected `design="posterior"` where a measurement gives one '
                     'output, but got "prior". Leave it out.'

@@ -228,9 +228,8 @@ class LookAhead(Rule):
         belief, posterior = context.belief, context.posterior
         costs = None if self.costs is None else self.costs.of(previous, rows)
         if context.is_initial:
-            # Of several outputs each needs its first rows, whatever they cost.
-            if not context.fits.layout.is_together:
-                costs = None
+            if context.fits.layout.n_each > 1:
+                costs = None  # each output needs its first rows, whatever they cost
             found = variance_left(context)[rows]
         else:
             targets = context.items[belief.sides.candidates & context.is_first_copy]
@@ -513,62 +512,29 @@ def gains_of_outputs(fits: Posterior, reductions: Reductions) -> Gains:
         fits: The posteriors.
         reductions: The reductions of the variances by the rows.
     """
-    rows = reductions.rows
-    if not fits.layout.is_together:
-        return _gains_of_pairs(fits, reductions)
-    if fits.posteriors[0].is_correlated:
-        return _gains_together(fits, reductions)
-    return _gains_apart(
-        [
-            replace(reductions, posterior=posterior, noise_var=noise[rows])
-            for posterior, noise in zip(fits.posteriors, fits.noise, strict=True)
-        ]
-    )
-
-
-def _gains_apart(each: Sequence[Reductions]) -> Gains:
-    every = torch.arange(len(each[0].rows))
-    for parts in zip(*(own._blocks() for own in each), strict=True):
-        blocks = zip(*(part[1] for part in parts), strict=True)
-        yield (
-            parts[0][0],
-            (
-                (every[b[0][0]], [single_gain(c, total, out=c) for _, c, total in b])
-                for b in blocks
-            ),
-        )
-
-
-def _gains_together(fits: Posterior, reductions: Reductions) -> Gains:
-    every, rows = torch.arange(len(reductions.rows)), reductions.rows
-    noise = [own[rows] for own in fits.noise]
+    keep_memory()
     for part in reductions.parts():
-        found = correlated.gains(fits.posteriors, rows, reductions.targets[part], noise)
-        yield part, ((every[piece], gains) for piece, gains in found)
+        yield part, _gains_at(fits, reductions.rows, reductions.targets[part])
 
 
-def _gains_of_pairs(fits: Posterior, reductions: Reductions) -> Gains:
-    layout = fits.layout
-
-    def pieces(part: Tensor) -> Iterator[tuple[Tensor, list[Tensor]]]:
-        nothing = torch.zeros(1, 1, dtype=torch.float64)
-        for j, posterior in enumerate(fits.posteriors):
-            at = layout.places(reductions.rows, j)
-            own = layout.at(reductions.rows[at])
-            noise = fits.noise[j][own]
-            if posterior.is_correlated:
-                given = fits.posteriors, j, own, part, noise
-                for piece, gains in correlated.gains_of_one(*given):
-                    yield at[piece], gains
-                continue
-            alone = Reductions(posterior, own, part, noise)
-            for piece, covariance, observed in alone._blocks_of(part):
-                gains = [nothing] * len(fits.posteriors)
+def _gains_at(
+    fits: Posterior, rows: Tensor, targets: Tensor
+) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    r"""The decreases at some targets: positions of rows, and one matrix per output."""
+    posteriors, nothing = fits.posteriors, torch.zeros(1, 1, dtype=torch.float64)
+    for places, own, outputs in fits.layout.groups(rows):
+        noise = [fits.noise[j][own] for j in outputs]
+        if posteriors[0].is_correlated:
+            found = correlated.gains(posteriors, outputs, own, targets, noise)
+            yield from ((places[piece], gains) for piece, gains in found)
+            continue
+        pairs = zip(outputs, noise, strict=True)
+        each = [Reductions(posteriors[j], own, targets, n) for j, n in pairs]
+        for blocks in zip(*(one._blocks_of(targets) for one in each), strict=True):
+            gains = [nothing] * len(posteriors)
+            for j, (_, covariance, observed) in zip(outputs, blocks, strict=True):
                 gains[j] = single_gain(covariance, observed, out=covariance)
-                yield at[piece], gains
-
-    for part in reductions.parts():
-        yield part, pieces(reductions.targets[part])
+            yield places[blocks[0][0]], gains
 
 
 def off_the_doubt(
@@ -856,17 +822,6 @@ class Reductions:
             return series if weights is None else series.weighted(weights[targets])
 
         return self.summed(at)
-
-    def _blocks(self) -> Iterator[tuple[slice, Iterator[Block]]]:
-        r"""Covariances of the rows with the targets, in pieces that stay in a cache.
-
-        Yields:
-            Some targets and, of all rows with them, pieces: a slice of the rows, their
-            covariances and the variances of observations at them.
-        """
-        keep_memory()
-        for part in self.parts():
-            yield part, self._blocks_of(self.targets[part])
 
     def parts(self) -> list[slice]:
         r"""The targets in parts whose path rows fit the memory budget."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -323,12 +324,10 @@ class MisclassificationProbability(ScoreRule):
         if context.weights is not None:
             weights = context.weights / context.weights.max()
             wrong[: len(weights)] *= weights[: len(wrong)]
-        if not context.fits.layout.is_together:
+        if (matters := context.rows_that_matter) is not None:
             # Measuring an output on which the side does not hang takes off no doubt.
-            matters = context.rows_that_matter
-            assert matters is not None  # there are several outputs
             each = [wrong.masked_fill(~own, 0.0) for own in matters]
-            wrong = context.fits.layout.values(each)
+            wrong = context.fits.layout.merged(each, partial(torch.amax, dim=0))
         return by_ratio(wrong, context)
 
 

@@ -165,7 +165,7 @@ class ComposedStrategy(Strategy):
     @property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics, in order, where the goal has names."""
-        return self.goal.facts.names if self.layout.is_together else ()
+        return self.layout.of_row(None, self.goal.facts.names) or ()
 
     @property
     def n_outputs(self) -> int:
@@ -249,7 +249,7 @@ class ComposedStrategy(Strategy):
             columns = with_columns(observations, self.n_outputs, each)
             return super()._complete(columns)
         if observations.y.ndim != 1:
-            why = "the `goal`" if self.layout.is_together else "each row of the `pool`"
+            why = self.layout.decides_output
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
                 f"{tuple(observations.y.shape)}: {why} is about one output."

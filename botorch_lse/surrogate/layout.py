@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -28,10 +28,8 @@ class Layout:
     pool: Pool
     n_outputs: int = 1
 
-    @property
-    def is_together(self) -> bool:
-        r"""Whether a measurement reveals all outputs."""
-        return True
+    decides_output: ClassVar[str] = "the `goal`"
+    """The argument that says of which output a single value is, for messages."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,6 +81,15 @@ class Layout:
         r"""The outputs that a measurement of an output reveals."""
         return range(self.n_outputs)
 
+    def groups(self, rows: Tensor) -> list[tuple[Tensor, Tensor, Sequence[int]]]:
+        r"""The rows in groups that measure the same outputs.
+
+        Returns:
+            For each group the positions among the rows, the candidates measured there,
+            and the outputs.
+        """
+        return [(torch.arange(len(rows)), rows, range(self.n_outputs))]
+
     # --- numbers of each output -------------------------------------------------------
 
     def at_rows(self, each: Sequence[Tensor], rows: Tensor) -> Tensor:
@@ -124,6 +131,39 @@ class Layout:
         r"""The scores by row, where a rule may have given them by candidate."""
         return scores
 
+    # --- posteriors -------------------------------------------------------------------
+
+    def located(
+        self, fits: Sequence[PoolPosterior], noise: Sequence[Tensor], rows: Tensor
+    ) -> tuple[PoolPosterior, ...]:
+        r"""The unfitted processes, knowing which rows were measured but no values.
+
+        Args:
+            fits: One per output, all of them equal.
+            noise: For each output the noise variances of new values.
+            rows: The rows that were measured.
+        """
+        return (_located(fits[0], noise[0], rows),) * self.n_outputs
+
+    def to_improve(
+        self,
+        posteriors: Sequence[PoolPosterior],
+        noise: Sequence[Tensor],
+        each: Sequence[Tensor],
+    ) -> list[Improvement]:
+        r"""The problems of a batch, each of which it improves by all its measurements.
+
+        Args:
+            posteriors: One per output.
+            noise: For each output the noise variances of new values.
+            each: For each output the candidates that a batch is to predict.
+        """
+        parts = zip(posteriors, noise, each, strict=True)
+        return [
+            (posterior, noise_var.contiguous(), rows, [j])
+            for j, (posterior, noise_var, rows) in enumerate(parts)
+        ]
+
     # --- measurements -----------------------------------------------------------------
 
     def at_candidates(self, data: Observations) -> Observations:
@@ -161,10 +201,7 @@ class OneOutputEach(Layout):
     Row ``j N + i`` measures output ``j`` of candidate ``i``.
     """
 
-    @property
-    def is_together(self) -> bool:
-        r"""Whether a measurement reveals all outputs: here it reveals one."""
-        return False
+    decides_output = "each row of the `pool`"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -233,6 +270,29 @@ class OneOutputEach(Layout):
         r"""The outputs that a measurement of an output reveals: itself alone."""
         return (output,)
 
+    def groups(self, rows: Tensor) -> list[tuple[Tensor, Tensor, Sequence[int]]]:
+        r"""The rows in groups that measure the same output; see ``Layout``."""
+        places = [self.places(rows, j) for j in range(self.n_outputs)]
+        return [(at, self.at(rows[at]), (j,)) for j, at in enumerate(places)]
+
+    def located(
+        self, fits: Sequence[PoolPosterior], noise: Sequence[Tensor], rows: Tensor
+    ) -> tuple[PoolPosterior, ...]:
+        r"""The unfitted processes, each knowing which of its rows were measured."""
+        parts = zip(fits, noise, self.split(rows), strict=True)
+        return tuple(_located(*own) for own in parts)
+
+    def to_improve(
+        self,
+        posteriors: Sequence[PoolPosterior],
+        noise: Sequence[Tensor],
+        each: Sequence[Tensor],
+    ) -> list[Improvement]:
+        r"""One problem about pairs of a candidate and an output, for all of them."""
+        pairs = PairCovariances(self, tuple(posteriors))
+        outputs = list(range(self.n_outputs))
+        return [(pairs, self.values(noise), self.rows(each), outputs)]
+
     def at_rows(self, each: Sequence[Tensor], rows: Tensor) -> Tensor:
         r"""The numbers of measurements: of each row that of its output (``n x 1``)."""
         return self.values(each)[rows].unsqueeze(-1)
@@ -294,6 +354,11 @@ class OneOutputEach(Layout):
         return None if row is None else (each[row // self._n_candidates],)
 
 
+def _located(posterior: PoolPosterior, noise: Tensor, rows: Tensor) -> PoolPosterior:
+    zeros = torch.zeros(len(rows), dtype=torch.float64)
+    return posterior.observe(rows, zeros, noise[rows])
+
+
 @dataclass(frozen=True, eq=False)
 class PairCovariances:
     r"""Posterior covariances between (candidate, output) pairs, for planners.
@@ -342,3 +407,7 @@ class PairCovariances:
                     continue
                 found[here.unsqueeze(-1), there] = part
         return found
+
+
+Improvement = tuple[PoolPosterior | PairCovariances, Tensor, Tensor, list[int]]
+"""A planner's problem: covariances, noise variances, rows to predict, and outputs."""

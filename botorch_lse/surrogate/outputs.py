@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -436,13 +436,8 @@ class GaussianProcesses:
         """
         if fits.learns_noise:
             return fits
-        if not self.layout.is_together:
-            nothing = replace(new, y=torch.zeros_like(new.y), yvar=None)
-            return fits.observing(nothing)
-        posterior, noise = fits.posteriors[0], fits.noise[0][new.indices]
-        zeros = torch.zeros(len(new), dtype=torch.float64)
-        posterior = posterior.observe(new.indices, zeros, noise)
-        return replace(fits, posteriors=(posterior,) * len(self.outputs))
+        located = self.layout.located(fits.posteriors, fits.noise, new.indices)
+        return replace(fits, posteriors=located)
 
     def restarts(self, fits: Posterior, n_values: int) -> bool:
         r"""Whether the posteriors are computed from a prior again after this round.
@@ -699,56 +694,23 @@ class GaussianProcesses:
             pending: Rows that are being measured.
             left: ``N`` counts that ``max_repeats`` allows.
         """
-        if not self.layout.is_together:
-            return self._pairs_left(fits, data, pending, left)
-        m, N = len(self.outputs), len(left)
-        columns: list[Tensor | None] = [None] * m
-        if data.yvar is not None and fits.floors:
-            data = replace(data, yvar=self._raised(data, fits.floors))
-        if data.yvar is not None:
-            columns = list(data.yvar.view(len(data), m).unbind(dim=-1))
-        exact = torch.ones(N, dtype=torch.bool)
-        measured_exactly = torch.ones(len(data), dtype=torch.bool)
-        for (least, noise), yvar in zip(
-            self._exactness(fits, data), columns, strict=True
-        ):
+        N, layout, each, least = len(self.candidates), self.layout, [], []
+        for least_of_output, noise in self._exactness(fits, data):
+            least.append(torch.full((N,), least_of_output, dtype=torch.float64))
             is_exact = torch.zeros(N, dtype=torch.bool)
-            if noise is not None:
-                is_exact = noise[:N] <= least
-            exact &= is_exact
-            measured_exactly &= (
-                is_exact[data.indices] if yvar is None else yvar <= least
-            )
+            each.append(is_exact if noise is None else noise[:N] <= least[-1])
+        exact = layout.merged(each, partial(torch.all, dim=0))
+        known, yvar = exact[data.indices], data.yvar
+        if yvar is not None:
+            yvar = self._raised(data, fits.floors) if fits.floors else yvar
+            limits = layout.at_rows(least, data.indices)
+            known = (yvar.view(limits.shape) <= limits).all(dim=-1)
         before = data.indices[:0]
         if fits.is_informed and len(fits.measured):  # else no answer to end with
             before = self.known_before
-        is_any_exact = bool(exact.any()) or bool(measured_exactly.any())
-        if not is_any_exact and len(before) == 0:
+        if not (bool(exact.any()) or bool(known.any()) or len(before)):
             return left
-        told = data.indices[measured_exactly]
-        known = torch.cat((told, pending[exact[pending]], before))
-        return repeats_left(left, exact, known, self.row_points)
-
-    def _pairs_left(
-        self, fits: Posterior, data: Observations, pending: Tensor, left: Tensor
-    ) -> Tensor:
-        r"""The measurements left per row where a measurement gives one output."""
-        pairs, parts = self._exactness(fits, data), []
-        for _, noise in pairs:
-            parts.append(torch.full((len(self.candidates),), torch.inf))
-            if noise is not None:
-                parts[-1] = noise[: len(self.candidates)]
-        least = torch.tensor([least for least, _ in pairs], dtype=torch.float64)
-        least = least.repeat_interleave(len(self.candidates))
-        exact = torch.cat(parts) <= least
-        known = exact[data.indices]
-        if data.yvar is not None and fits.floors:
-            data = replace(data, yvar=self._raised(data, fits.floors))
-        if data.yvar is not None:
-            known = data.yvar <= least[data.indices]
-        if not bool(exact.any()) and not bool(known.any()):
-            return left
-        rows = torch.cat((data.indices[known], pending[exact[pending]]))
+        rows = torch.cat((data.indices[known], pending[exact[pending]], before))
         return repeats_left(left, exact, rows, self.row_points)
 
     def _exactness(

@@ -208,7 +208,8 @@ def test_gains_are_what_a_measurement_of_all_outputs_takes_off() -> None:
     own = [v[rows] for v in noise]
     now = correlated.expected(start, [rows] * M, own)
     targets = torch.arange(0, N, 2)
-    pieces = list(correlated.gains(now, torch.arange(N), targets, noise))
+    given = range(M), torch.arange(N), targets, noise
+    pieces = list(correlated.gains(now, *given))
     assert torch.cat([torch.arange(N)[p] for p, _ in pieces]).tolist() == list(range(N))
     for row in (0, 11, 35):
         at = torch.tensor([row])
