@@ -455,10 +455,27 @@ def _sized(rule: Any, axis: str, size: int) -> Work:
 
 def works() -> dict[str, Feature]:
     r"""What is measured, by its exported name; what no package exports by a phrase."""
-    S, P, E, F = strategies, papers, estimators, plotting
-    above = S.Above(LEVEL)
-    two: dict[str, Any] = {"maximize": (True, False)}
-    known = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
+    return (
+        gaussian_works()
+        | linear_works()
+        | goals_of_parts()
+        | rules_of_parts()
+        | functions()
+        | answers()
+        | pictures()
+        | criteria()
+        | ax_works()
+        | axis_works()
+    )
+
+
+TWO: dict[str, Any] = {"maximize": (True, False)}
+"""The arguments of a Pareto set of two outputs."""
+
+
+def gaussian_works() -> dict[str, Feature]:
+    r"""The strategies on Gaussian processes."""
+    S, P = strategies, papers
     found = {
         cls.__name__: gaussian(cls, threshold=LEVEL)
         for cls in (
@@ -474,26 +491,40 @@ def works() -> dict[str, Feature]:
             P.ImplicitLSELiteralBatchStrategy,
         )
     }
-    found |= {c.__name__: gaussian(c, **two) for c in (S.GEGEStrategy, P.PALStrategy)}
+    pareto = S.GEGEStrategy, P.PALStrategy
+    return found | {cls.__name__: gaussian(cls, **TWO) for cls in pareto}
+
+
+def linear_works() -> dict[str, Feature]:
+    r"""The strategies on linear features, and those for a budget or a confidence."""
+    S, P, found = strategies, papers, dict[str, Feature]()
+    known = {"bound": 1.0, "noise_std": 0.3, "delta": 0.1}
     linear: dict[str, Any] = {"noise_std": NOISE, "batch_size": 10}
     cls: Any
     for cls in (S.MELKLinearStrategy, S.HRAGELinearStrategy):
         found[cls.__name__] = paper(cls, threshold=LEVEL, **linear)
     found["MILKLinearStrategy"] = paper(S.MILKLinearStrategy, 2, omega=0.6, **linear)
-    found["GEGELinearStrategy"] = paper(S.GEGELinearStrategy, 2, **two, **linear)
+    found["GEGELinearStrategy"] = paper(S.GEGELinearStrategy, 2, **TWO, **linear)
     for cls in (P.GEGEBudgetStrategy, P.EGESHStrategy, P.UniformStrategy):
         found[cls.__name__] = budgeted(cls)
     # It rejects one row after the other, each after a look at all.
     found["EGESRStrategy"] = budgeted(P.EGESRStrategy, 2)
-    found["GEGEPACStrategy"] = paper(P.GEGEPACStrategy, **two, noise_std=0.01)
+    found["GEGEPACStrategy"] = paper(P.GEGEPACStrategy, **TWO, noise_std=0.01)
     for cls in (P.APEStrategy, P.RacingStrategy):
-        found[cls.__name__] = paper(cls, 2, **two, noise_std=NOISE, step=20)
+        found[cls.__name__] = paper(cls, 2, **TWO, noise_std=NOISE, step=20)
     found["MELKPACStrategy"] = paper(P.MELKPACStrategy, threshold=LEVEL, **known)
     # Of more pairs, each is also estimated by more values, which are condensed less.
     found["MILKPACStrategy"] = paper(P.MILKPACStrategy, 3, omega=0.6, **known)
     found["RAGEPACStrategy"] = paper(P.RAGEPACStrategy, 2, noise_std=0.3)
     hrage: dict[str, Any] = {"threshold": LEVEL, "variance_bounds": (0.05, 0.1)}
     found["HRAGEPACStrategy"] = paper(P.HRAGEPACStrategy, **hrage)
+    return found
+
+
+def goals_of_parts() -> dict[str, Feature]:
+    r"""The goals, each with the default rule or one that serves it."""
+    S, P = strategies, papers
+    above = S.Above(LEVEL)
     goals = {
         "Above": above,
         "Below": S.Below(LEVEL),
@@ -503,7 +534,7 @@ def works() -> dict[str, Feature]:
         "ShareOfMax": S.ShareOfMax(0.6),
         "Maximiser": S.Maximiser(),
     }
-    found |= {name: of_parts(goal) for name, goal in goals.items()}
+    found = {name: of_parts(goal) for name, goal in goals.items()}
     both = (S.Above(LEVEL, output=0), S.Above(0.0, output=1))
     found |= {c.__name__: of_parts(c(both), m=2) for c in (S.And, S.Or)}
     pairs = {
@@ -514,12 +545,18 @@ def works() -> dict[str, Feature]:
     }
     for name, (goal, m) in pairs.items():
         found[name] = of_parts(goal, S.Variance(), m, 2)
+    return found
+
+
+def rules_of_parts() -> dict[str, Feature]:
+    r"""The rules, each about one level."""
+    S, above = strategies, strategies.Above(LEVEL)
     scores = (
         *(S.RandomizedStraddle, S.Straddle, S.Ambiguity, S.UFunction),
         *(S.ExpectedFeasibility, S.RanjanImprovement),
         *(S.Variance, S.Width, S.Random, S.OptimalDesign),
     )
-    found |= {rule.__name__: of_parts(above, rule) for rule in scores}
+    found = {rule.__name__: of_parts(above, rule) for rule in scores}
     found["ContourEntropy"] = of_parts(above, S.ContourEntropy)
     ahead = (
         *(S.TruncatedVariance, S.TargetedVariance, S.MutualInformation),
@@ -531,8 +568,14 @@ def works() -> dict[str, Feature]:
     )
     mixed = S.AlternatingRules((S.Straddle(), S.Variance()))
     found["AlternatingRules"] = of_parts(above, mixed)
+    return found
+
+
+def functions() -> dict[str, Feature]:
+    r"""What is computed of rows alone, and the processes."""
+    P, E = papers, estimators
     mean = lambda X: X.sum(dim=-1)  # noqa: E731
-    found |= {
+    return {
         "level_set_complexity": of_rows(
             lambda X: P.level_set_complexity(features(X), mean(X), 1.51)
         ),
@@ -554,6 +597,13 @@ def works() -> dict[str, Feature]:
         ),
         "TanimotoKernel": processed(models.TanimotoKernel()),
         "GPPrior": processed(RBFKernel()),
+    }
+
+
+def answers() -> dict[str, Feature]:
+    r"""What is read of a run: tables, the report, the forecast."""
+    F = plotting
+    return {
         "PoolPosterior": answered(lambda s, state, X: state.belief.posterior.sigma),
         "level_set_frame": answered(
             lambda s, state, X: F.level_set_frame(state.classification)
@@ -580,7 +630,6 @@ def works() -> dict[str, Feature]:
         ),
         "a forecast": answered(lambda s, state, X: state.forecast()),
     }
-    return found | pictures() | criteria() | ax_works() | axis_works()
 
 
 def pictures() -> dict[str, Feature]:
