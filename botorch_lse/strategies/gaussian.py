@@ -8,7 +8,6 @@ widths how far the truth may be from that, the rule which rows to measure next.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -24,7 +23,6 @@ from botorch_lse.confidence.audit import KNOWN, LEARNT, SIDE
 from botorch_lse.confidence.calibration import (
     Calibration,
     CalibrationWarning,
-    growing_noise,
 )
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
 from botorch_lse.confidence.judges import Judge
@@ -90,27 +88,14 @@ from botorch_lse.strategies.row_forecast import (
     rows_forecast,
     some_rows,
 )
-from botorch_lse.surrogate.assumptions import (
-    Refuted,
-    are_many,
-    norm_refuted,
-    off_their_values,
-)
 from botorch_lse.surrogate.draws import conservative_rows, content_draws
+from botorch_lse.surrogate.evidence import Evidence
 from botorch_lse.surrogate.outputs import GaussianProcesses, spread_over
 from botorch_lse.surrogate.posterior import Posterior, row_means
 from botorch_lse.surrogate.remarks import (
     DataWarning,
     Remark,
     Slip,
-    on_decades,
-    on_far_values,
-    on_few_levels,
-    on_growing_noise,
-    on_model,
-    on_noise,
-    on_norm,
-    on_stated_noise,
 )
 
 LEAST_SHARE = 0.5
@@ -501,7 +486,7 @@ class GaussianAlgorithm(Algorithm):
             if fits.is_informed
             else self._uninformed_belief(fits)
         )
-        return _warned(belief, replace(belief, remarks=self._on_history))
+        return _warned(belief, replace(belief, remarks=self._evidence.before))
 
     def _prior_belief(self, fits: Posterior) -> Belief:
         r"""The belief of given or fitted processes before any observation.
@@ -546,46 +531,53 @@ class GaussianAlgorithm(Algorithm):
     def learn(self, belief: Belief, step: Step) -> Belief:
         r"""The belief after one more complete round."""
         new, history, seed = step.new, step.history, step.seed
-        if step.looks > 1:  # somebody may have seen as many intervals
-            belief = self._with_looks(belief, step.looks - 1)
-        fits = self.model.count_round(belief.fits, new)
+        more = step.looks - 1  # somebody may have seen as many intervals
+        looked = replace(belief.fits, more_looks=belief.fits.more_looks + more)
+        belief = replace(belief, fits=looked, n_intervals=belief.n_intervals + more)
+        fits = self.model.count_round(looked, new)
         believed = _without(history, belief.slips)  # a slip says nothing of the noise
         refuted = self.model.refuted(believed)
         floors = self.model.floors(refuted, believed)
-        has_other_noise = not _are_same(floors, fits.floors)
+        pairs = zip(floors, fits.floors, strict=False)
+        is_same_noise = len(floors) == len(fits.floors)
+        is_same_noise &= all(torch.equal(*pair) for pair in pairs)
         fits = replace(fits, floors=floors)
         is_complete = not self.model.is_fixed and self._is_complete(
             history.indices, belief.lost
         )
         slips = belief.slips
         if not self.model.allows_answers(fits, history, belief.lost, is_complete):
-            learnt = self._uninformed_belief(
-                self.model.with_locations(fits, new), history
-            )
-            learnt = replace(learnt, early=self._early(fits, history, seed))
-        elif has_other_noise or self.model.restarts(fits, len(history)):
+            located = self.model.with_locations(fits, new.indices)
+            learnt = self._uninformed_belief(located, history)
+            if self.model.allows_early_fit(history):
+                learnt = replace(learnt, early=Early(self, fits, history, seed))
+        elif not is_same_noise or self.model.restarts(fits, len(history)):
             slips = self._slips(fits, history, seed)
             learnt = self._refitted(fits, _without(history, slips), seed)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
         if slips:
             learnt = self._doubting(learnt, history, slips)
-        self.warn_of_contradictions(learnt, belief)
+        if self.is_theorem:  # a heuristic width claims nothing to be refuted
+            for now, then in zip(learnt.all_regions, belief.all_regions, strict=True):
+                newly = now.contradicted & ~then.contradicted
+                warn_if_empty(replace(now, contradicted=newly), self.guarantee)
+        used = _without(history, slips)
         if learnt.fits.is_informed and not self.model.is_fixed:
-            used = _without(history, slips)
             is_early = not (is_complete or self.model.allows_decisions(history))
             learnt = self._withheld(learnt, used, is_complete, is_early)
+        told = refuted, believed, used, history
+        remarks = self._evidence.remarks(learnt.fits, *told)
+        for slip in slips:
+            is_doubted = bool((learnt.doubted == slip.row).any())
+            remarks = (*remarks, slip.remark(not is_doubted))
         learnt = replace(
             learnt,
             memory=self.rule.measured(belief.memory, learnt.memory, new.measured),
             ahead=self._ahead(belief, new),
             lost=belief.lost,
             is_alike=not self.model.is_fixed and self.model.are_alike(history),
-            remarks=self._on_history
-            + self._on_noise(refuted, believed)
-            + self._on_model(learnt, _without(history, slips))
-            + self._on_growth(learnt, _without(history, slips))
-            + (() if self.model.is_fixed else self._remarks(learnt, history)),
+            remarks=remarks,
         )
         learnt = _warned(belief, learnt)
         if learnt.is_refuted:
@@ -593,12 +585,6 @@ class GaussianAlgorithm(Algorithm):
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
-
-    def _early(self, fits: Posterior, history: Observations, seed: int) -> Early | None:
-        r"""The model of values that are too few to decide anything by."""
-        if not self.model.allows_early_fit(history):
-            return None
-        return Early(self, fits, history, seed)
 
     def fitted_early(self, early: Early) -> Belief:
         r"""The belief under a model of the first values, which decides nothing."""
@@ -612,9 +598,21 @@ class GaussianAlgorithm(Algorithm):
         return replace(belief.early.belief, early=belief.early, remarks=belief.remarks)
 
     def _refitted(self, fits: Posterior, history: Observations, seed: int) -> Belief:
+        r"""The belief of a new model after all observations.
+
+        The intervals of earlier rounds are computed by the new model afterwards, and
+        add no evidence. So only its last interval decides, unless goal or rule need
+        every round.
+        """
+        assert history.round is not None  # labelled by `tell`
         fits = self.model.restarted(fits, history, seed, self._with_raised_scale)
         measured = self.model.as_measured(fits, history)
-        found = self._after_history(self._prior_belief(fits), measured)
+        labels, found = history.round.unique(), self._prior_belief(fits)
+        if not self.rule.intervals.by_round:
+            found = self._after_values(found, measured, labels.numel())
+        for label in labels.tolist() if self.rule.intervals.by_round else ():
+            rows = (history.round == label).nonzero().view(-1)
+            found = self.observe(found, measured.select(rows))
         return replace(found, fits=self.model.after_results(found.fits))
 
     def _slips(
@@ -670,105 +668,9 @@ class GaussianAlgorithm(Algorithm):
             found[rows] = True
         return found
 
-    def _remarks(self, learnt: Belief, history: Observations) -> tuple[Remark, ...]:
-        found: list[Remark | None] = []
-        for j, own in enumerate(self.model.by_output(history)):
-            if self.model.outputs[j].outcome is not None:
-                continue
-            between = learnt.fits.posteriors[j].prior.noise_between
-            if between is not None:
-                is_repeated = self.model.n_replicates(own) > 0
-                found.append(on_noise(between, is_repeated, j))
-            found.append(on_few_levels(own.y, own.indices, j))
-            if len(own) and history.yvar is None:  # noise that is known is in units
-                levels = self._levels_near(j, own.y)
-                found.append(on_decades(own.y, levels, j))
-        for slip in learnt.slips:
-            found.append(slip.remark(not bool((learnt.doubted == slip.row).any())))
-        return tuple(remark for remark in found if remark is not None)
-
     @cached_property
-    def _on_history(self) -> tuple[Remark, ...]:
-        r"""The remark on the points of values from before the run."""
-        first, pool = self.model.outputs[0], self.model.candidates
-        if first.history is None:  # all outputs were measured at the same points
-            return ()
-        found = on_far_values(first.history.X, pool.bounds, pool.names)
-        return () if found is None else (found,)
-
-    def _on_noise(
-        self, refuted: Sequence[Refuted | None], history: Observations
-    ) -> tuple[Remark, ...]:
-        r"""The remark on repeated measurements that contradict the stated noise."""
-        found = []
-        for j, one in enumerate(refuted):
-            if one is None:
-                continue
-            own = self.model.by_output(history)[j]
-            rows = self.model.layout.rows_of(j, own.indices[one.places].unique())
-            found.append(on_stated_noise(one, rows.tolist(), j))
-        return tuple(found)
-
-    def _on_model(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
-        r"""The remark on measured values that contradict a stated model or norm.
-
-        Args:
-            learnt: The belief.
-            used: The observations that it rests on.
-        """
-        fits, found = learnt.fits, []
-        if not fits.is_informed or self.model.burn_in is not None:
-            return ()
-        parts = zip(
-            self.model.outputs,
-            self.model.by_output(used),
-            fits.posteriors,
-            fits.noise_of(used),
-            strict=True,
-        )
-        for j, (output, own, posterior, noise) in enumerate(parts):
-            # The default model with a noise of its own has nothing that was stated.
-            is_stated = output.model is not None or own.yvar is not None
-            is_stated &= output.outcome is None
-            is_own = torch.equal(posterior.indices, own.indices)
-            if len(own) == 0 or posterior.is_correlated or not (is_stated and is_own):
-                continue
-            noise = torch.maximum(noise, posterior.least_noise)
-            is_off = off_their_values(posterior.L, posterior.a, own.y, noise)
-            given = posterior.L, posterior.a, noise
-            if self.norm_bound is not None and norm_refuted(*given, self.norm_bound):
-                found.append(on_norm(self.norm_bound))
-            if are_many(is_off):
-                rows = own.indices[is_off].unique().tolist()
-                found.append(on_model(int(is_off.sum()), len(own), rows, j))
-        return tuple(found)
-
-    def _on_growth(self, learnt: Belief, used: Observations) -> tuple[Remark, ...]:
-        r"""The remark on values that contradict a noise equal everywhere."""
-        fits, found = learnt.fits, []
-        if not fits.is_informed:
-            return ()
-        for j, own in enumerate(self.model.by_output(used)):
-            posterior, output = fits.posteriors[j], self.model.outputs[j]
-            if output.outcome is not None:
-                continue
-            noise, y = fits.noise_of(used)[j], own.y
-            if output.history is not None:
-                before = output.noise_of_history(posterior.prior)
-                noise, y = torch.cat((before, noise)), torch.cat((output.history.y, y))
-            if len(y) == 0 or bool((noise != noise[0]).any()):
-                continue
-            told = posterior.errors_ahead()
-            if posterior.is_correlated:
-                told = told[:, correlated.own_data(posterior)]
-            predicted, sigma, errors = told
-            variance = torch.maximum(noise[0], posterior.least_noise)
-            factors = growing_noise(predicted, errors, variance / sigma.square())
-            if factors is not None:
-                small, large = (float(variance) ** 0.5 * factor for factor in factors)
-                is_positive = min([*self._levels_near(j, y), float(y.min())]) > 0
-                found.append(on_growing_noise((small, large), is_positive, j))
-        return tuple(found)
+    def _evidence(self) -> Evidence:
+        return Evidence(self.model, self._levels_near, self.norm_bound)
 
     def remarks(self, belief: Belief) -> tuple[Remark, ...]:
         r"""Remarks on the told values that a fitted model does not make itself."""
@@ -793,25 +695,8 @@ class GaussianAlgorithm(Algorithm):
         belief = replace(belief, one_sided=None, is_early=False)
         return replace(belief, sides=sides, held_back=None)
 
-    def _with_looks(self, belief: Belief, n: int) -> Belief:
-        fits = replace(belief.fits, more_looks=belief.fits.more_looks + n)
-        return replace(belief, fits=fits, n_intervals=belief.n_intervals + n)
-
     def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
         return not bool(self.model.unseen(measured, lost).any())
-
-    def warn_of_contradictions(self, learnt: Belief, belief: Belief) -> None:
-        r"""Warn of rows whose intervals contradict each other only now.
-
-        Args:
-            learnt: The belief.
-            belief: What was believed before.
-        """
-        if not self.is_theorem:  # a heuristic width claims nothing to be refuted
-            return
-        for regions, before in zip(learnt.all_regions, belief.all_regions, strict=True):
-            newly = regions.contradicted & ~before.contradicted
-            warn_if_empty(replace(regions, contradicted=newly), self.guarantee)
 
     def _ahead(self, belief: Belief, new: Observations) -> tuple[Tensor, ...]:
         r"""The residuals of all values from their predictions, with a new round's.
@@ -912,26 +797,6 @@ class GaussianAlgorithm(Algorithm):
         none = self.goal.start(len(self.items))
         return replace(belief, sides=none, held_back=belief.sides)
 
-    def _after_history(self, belief: Belief, history: Observations) -> Belief:
-        r"""The belief of a new model after all observations.
-
-        The intervals of earlier rounds are computed by the new model afterwards, and
-        add no evidence. So only its last interval decides, unless goal or rule need
-        every round.
-
-        Args:
-            belief: The belief of the new model before any observation.
-            history: All observations.
-        """
-        assert history.round is not None  # labelled by `tell`
-        labels = history.round.unique()
-        if not self.rule.intervals.by_round:
-            return self._after_values(belief, history, labels.numel())
-        for label in labels.tolist():
-            rows = (history.round == label).nonzero().view(-1)
-            belief = self.observe(belief, history.select(rows))
-        return belief
-
     def observe(self, belief: Belief, new: Observations) -> Belief:
         r"""The belief after the values of one more round, with the same model."""
         return self._after_values(belief, new, 1)
@@ -978,13 +843,10 @@ class GaussianAlgorithm(Algorithm):
             n_intervals: How many rounds they come from. The width grows with that, but
                 only the interval after the last of them decides.
         """
-        fits = self.model.observe(belief.fits, new)
-        t = belief.n_intervals + n_intervals
-        return self._with_sides(replace(belief, fits=fits, n_intervals=t))
-
-    def _with_sides(self, belief: Belief) -> Belief:
-        fits, posterior = belief.fits, belief.posterior
-        beta = self.width_of(belief.n_intervals, posterior)
+        fits, t = self.model.observe(belief.fits, new), belief.n_intervals + n_intervals
+        posterior = fits.posteriors[0]
+        beta = self.width_of(t, posterior)
+        belief = replace(belief, fits=fits, n_intervals=t)
         belief = self._with_regions(belief, self.rule.width(belief.memory, beta), beta)
         sides = belief.sides
         if not self.is_theorem:
@@ -1061,28 +923,20 @@ class GaussianAlgorithm(Algorithm):
 
     # --- choosing ---------------------------------------------------------------------
 
-    def _planning_belief(self, belief: Belief) -> Belief:
-        r"""The belief from which the next rows are planned.
-
-        While all data lie on one side of the level, it is that of the unfitted model,
-        which then looks far from all measured rows: a model fitted to such data may
-        have lengthscales that are much too long.
-        """
-        if belief.one_sided is None:
-            return belief
-        rows = belief.fits.measured
-        located = Observations(rows, torch.zeros(len(rows), dtype=torch.float64))
-        fits = self.model.with_locations(self.model.unfitted_start(), located)
-        known = belief.fits.has_known_noise
-        return replace(belief, fits=replace(fits, has_known_noise=known))
-
     def round_size(self, belief: Belief, room: int | None) -> int:
         r"""The batch size, or ``room`` if the budget allows no more."""
         return self.batch_size if room is None else min(self.batch_size, room)
 
     def plan(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows to measure next, replicates included; see ``Algorithm.plan``."""
-        belief = self._planning_belief(belief)
+        if belief.one_sided is not None:
+            # While all data lie on one side of the level, the unfitted model plans,
+            # which looks far from all measured rows: a model fitted to such data may
+            # have lengthscales that are much too long.
+            start = self.model.unfitted_start()
+            fits = self.model.with_locations(start, belief.fits.measured)
+            fits = replace(fits, has_known_noise=belief.fits.has_known_noise)
+            belief = replace(belief, fits=fits)
         burn_in, data = self.model.burn_in, belief.fits.burn_in
         if burn_in is not None and data is not None and data.variances is None:
             given = (request.size, request.left, request.pending)
@@ -1094,21 +948,19 @@ class GaussianAlgorithm(Algorithm):
         again = belief.doubted[is_asked][: request.size]
         if len(again) == request.size:
             return again
-        return torch.cat((again, self._by_model(belief, request.after(again))))
-
-    def _by_model(self, belief: Belief, request: PlanRequest) -> Tensor:
-        r"""The rows that the rule chooses, and repeats that estimate the noise."""
+        request = request.after(again)
+        # The rule chooses beside repeats that estimate the noise.
         repeats = self.model.repeats_due(belief.fits, request)
         rows = self._by_rule(belief, replace(request, size=request.size - repeats))
-        if repeats == 0:
-            return rows
-        rest = request.after(rows)
-        known = torch.cat((belief.fits.measured, rest.pending))
-        rows = torch.cat((rows, spread_over(known, rest.left, repeats)))
-        if len(rows) == request.size:
-            return rows
-        # Fewer rows have been measured just once: new ones take the places.
-        return torch.cat((rows, self._by_rule(belief, request.after(rows))))
+        if repeats:
+            rest = request.after(rows)
+            known = torch.cat((belief.fits.measured, rest.pending))
+            rows = torch.cat((rows, spread_over(known, rest.left, repeats)))
+            # Fewer may have been measured just once: new ones take the places.
+            if len(rows) < request.size:
+                more = self._by_rule(belief, request.after(rows))
+                rows = torch.cat((rows, more))
+        return torch.cat((again, rows))
 
     def _by_rule(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows that the rule chooses, new rows first where only these tell more.
@@ -1228,9 +1080,13 @@ class GaussianAlgorithm(Algorithm):
         is_asked_about = bool((left[belief.doubted] > 0).any())
         if is_asked_about or not self.can_estimate(belief):
             return False
-        if int(usable.sum()) > MOST_FORESEEN or self._is_any_open_usable(
-            belief, usable
-        ):
+        if int(usable.sum()) > MOST_FORESEEN:
+            return False
+        is_open = belief.sides.side == UNDECIDED
+        # Else sides hang on several items, or a row on several rows.
+        is_by_itself = self.items is self.pool and isinstance(self.goal, Region)
+        points = self.points
+        if is_by_itself and bool(torch.isin(points[is_open], points[usable]).any()):
             return False
         fits, goal = belief.fits, self.goal
         exact = tuple(torch.zeros_like(noise) for noise in fits.noise)
@@ -1261,17 +1117,8 @@ class GaussianAlgorithm(Algorithm):
         sides = goal.update(belief.sides, seen)
         if not self.is_theorem:
             sides = sides.reopened(self._sure_by_prior_alone(ahead, seen))
-        was_open = belief.sides.side == UNDECIDED
         doubted = self._items_of(belief.doubted)
-        return not bool((was_open & ~doubted & (sides.side != UNDECIDED)).any())
-
-    def _is_any_open_usable(self, belief: Belief, usable: Tensor) -> bool:
-        r"""Whether an open item is a row that may be measured, and decided by it."""
-        is_own = self.items is self.pool
-        if not (is_own and isinstance(self.goal, Region)):
-            return False  # sides hang on several items, or a row on several rows
-        is_open = belief.sides.side == UNDECIDED
-        return bool(torch.isin(self.points[is_open], self.points[usable]).any())
+        return not bool((is_open & ~doubted & (sides.side != UNDECIDED)).any())
 
     def repeats_left(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
@@ -1666,13 +1513,6 @@ class GaussianAlgorithm(Algorithm):
         fits = belief.fits
         given = fits.posteriors, fits.noise, self.item_rows, fits.layout.revealed
         return planned_for_all(*given, open_after)
-
-
-def _are_same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    if len(some) != len(others):
-        return False
-    pairs = zip(some, others, strict=True)
-    return all(torch.equal(one, other) for one, other in pairs)
 
 
 def _warned(before: Belief, after: Belief) -> Belief:

@@ -429,14 +429,14 @@ class GaussianProcesses:
         pairs = zip(self.outputs, self.by_output(history), strict=True)
         return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
 
-    def with_locations(self, fits: Posterior, new: Observations) -> Posterior:
+    def with_locations(self, fits: Posterior, rows: Tensor) -> Posterior:
         r"""The unfitted processes, knowing which rows were measured but no values.
 
         The locations suffice to choose further rows far from them.
         """
         if fits.learns_noise:
             return fits
-        located = self.layout.located(fits.posteriors, fits.noise, new.indices)
+        located = self.layout.located(fits.posteriors, fits.noise, rows)
         return replace(fits, posteriors=located)
 
     def restarts(self, fits: Posterior, n_values: int) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
+from botorch_lse.data.multisets import in_canonical_order, matching, remove
 from botorch_lse.papers import (
     GEGEPACStrategy,
     MELKPACStrategy,
@@ -35,7 +36,6 @@ from botorch_lse.strategies import (
     StraddleStrategy,
     Strategy,
 )
-from botorch_lse.strategies.loop import in_canonical_order, matching, remove
 from tests.covering import covering
 from tests.registry import PLAYED, StrategyCase
 from tests.strategies.runs import (

@@ -17,6 +17,7 @@ from botorch_lse._validation import in_interval, one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.data.arguments import check_noise_once
 from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.multisets import matching_at_random, remove
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import round_generator
@@ -32,13 +33,7 @@ from botorch_lse.papers.mason2022.rips import RIPSEstimate, rips, rips_projectio
 from botorch_lse.strategies.algorithm import AlgorithmFacts, Step
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.linear.algorithm import features_of
-from botorch_lse.strategies.loop import (
-    State,
-    Strategy,
-    check_state,
-    matching_at_random,
-    remove,
-)
+from botorch_lse.strategies.loop import State, Strategy, check_state
 
 DESIGN_TOLERANCE = 1e-2
 RETURNED = ("aggressive", "conservative")
