@@ -263,7 +263,10 @@ class Candidates:
             if there is None or not line.cells[there]:
                 continue
             value, wanted = self._cell(line, table, name, there), self.frame[name][row]
-            if not self._are_close(name, value, wanted):
+            is_close = value == wanted
+            if isinstance(value, float) and isinstance(wanted, float):
+                is_close = abs(value - wanted) <= self._slack.get(name, 0.0)
+            if not is_close:
                 own = self.lines[row]
                 raise table.complaint(
                     line,
@@ -351,11 +354,6 @@ class Candidates:
             if pd.api.types.is_numeric_dtype(column)
         }
         return {str(name): SAME_ROW * span for name, span in spans.items()}
-
-    def _are_close(self, name: str, one: object, other: object) -> bool:
-        if isinstance(one, float) and isinstance(other, float):
-            return abs(one - other) <= self._slack.get(name, 0.0)
-        return one == other
 
     def _cell(self, line: Line, table: Table, name: str, there: str) -> object:
         r"""The input of a candidate, read from a line of another file."""

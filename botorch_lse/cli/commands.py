@@ -15,7 +15,7 @@ from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
 from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
-from botorch_lse.cli.cells import CODE_PAGES, Table, write_table, writing
+from botorch_lse.cli.cells import CODE_PAGES, write_table, writing
 from botorch_lse.cli.doubts import in_table_words, place_of
 from botorch_lse.cli.measurements import (
     FAILED,
@@ -373,7 +373,8 @@ def save_sheet(run: Run, lines: list[dict[str, str]]) -> None:
         else:
             pairs = zip(kept, now.open, strict=True)
             kept = [written_as_in(table, cells, e.table) for cells, e in pairs]
-        header = _joined_header(run, table)
+        lacks = (name for name in run.sheet_header if table.column(name) is None)
+        header = [*table.header, *lacks]
         candidates = run.candidates.table
         lines = [written_as_in(table, cells, candidates) for cells in lines]
     style = table.style if table else run.candidates.table.style.of_another
@@ -691,8 +692,3 @@ def _symptom(run: Run, more: int | None) -> str:
 
 def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _joined_header(run: Run, table: Table) -> list[str]:
-    lacks = (name for name in run.sheet_header if table.column(name) is None)
-    return [*table.header, *lacks]

@@ -456,7 +456,7 @@ class _Reader:
                 asked = self.notation.advice("outcome", OUTCOME)
                 remedy = f"if results are yes or no, {asked}, with a level that is a "
                 remedy += "probability of yes, such as 0.75"
-            elif not _digits(text):
+            elif not any(map(str.isdigit, text)):
                 asked = self.notation.advice("open", text)
                 remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
                 remedy += f"says that it is not measured yet, {asked}"
@@ -485,10 +485,6 @@ class _Reader:
                 "restore it, or leave the cell empty if no sheet asked for the line",
             )
         return int(number)
-
-
-def _digits(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
 
 
 def _without_repeats(entries: Iterable[Entry], found: Settings) -> list[Entry]:

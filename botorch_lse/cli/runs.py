@@ -7,12 +7,12 @@ came back, and the state after these rounds says which candidates come next.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -280,17 +280,18 @@ class Run:
         r"""Call a function that knows the fits of earlier calls, and keep its own."""
         from botorch_lse.models.memory import FitMemory, remembering  # brings torch
 
-        memory = FitMemory(_read_fits(self.fits_file))
+        file = self.settings.path.with_name(f".{self.settings.path.stem}.fits.json")
+        try:
+            known = json.loads(file.read_bytes())
+        except (OSError, ValueError):  # it is missing, or cannot be read
+            known = None
+        memory = FitMemory(known)
         with remembering(memory):
             value = found()
         if {*memory.used} - {*memory.known}:
-            _write_fits(self.fits_file, memory.used)
+            with suppress(OSError):  # the folder may not be written to
+                write_whole(file, json.dumps(memory.used).encode())
         return value
-
-    @property
-    def fits_file(self) -> Path:
-        r"""The file in which the fits of this run are remembered."""
-        return self.settings.path.with_name(f".{self.settings.path.stem}.fits.json")
 
     @cached_property
     def answer(self) -> Classification:
@@ -433,20 +434,6 @@ class Run:
             added = (self.result_column, *self._trials_column)
             lines.append({**cells, **dict.fromkeys(added, "")})
         return lines
-
-
-def _read_fits(path: Path) -> Any:
-    r"""The content of a file of fits; empty if it is missing or cannot be read."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _write_fits(path: Path, fits: Mapping[str, Any]) -> None:
-    r"""Keep fits for the next call, if the folder may be written to."""
-    with suppress(OSError):
-        write_whole(path, json.dumps(fits).encode())
 
 
 def learnt(run: Run, strategy: ComposedStrategy) -> State:

@@ -403,7 +403,8 @@ def named_lines(given: Any) -> pd.DataFrame | None:
         return pd.DataFrame([list(given)], columns=given.index, index=[given.name])
     if isinstance(given, Mapping):
         is_point = all(
-            pd.api.types.is_scalar(v) or _is_single(v) for v in given.values()
+            pd.api.types.is_scalar(value) or getattr(value, "ndim", None) == 0
+            for value in given.values()
         )
         return pd.DataFrame([dict(given)] if is_point else dict(given))
     if isinstance(given, pd.DataFrame):
@@ -422,10 +423,6 @@ def _is_named_point(point: Any) -> bool:
 def are_named(given: Any) -> bool:
     r"""Whether the object is a table whose columns have names."""
     return isinstance(given, pd.DataFrame) and _has_names(given.columns)
-
-
-def _is_single(value: Any) -> bool:
-    return getattr(value, "ndim", None) == 0
 
 
 def _has_names(index: pd.Index) -> bool:

@@ -271,17 +271,6 @@ class Goal(ABC):
         """
         return torch.zeros_like(sides.candidates)
 
-    def _is_against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""Whether present intervals rule out sides, up to accuracies (``T`` bools)."""
-        region = self._region_of(seen)
-        ends = seen.lower, seen.upper
-        now = region.cells.agreed(region.allowed(*ends, strictly=False))
-        if isinstance(sides, ClassSides):
-            differs = now != sides.classes
-        else:
-            differs = region.codes(now) != sides.side
-        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
-
     def _region_of(self, seen: Intervals) -> ValueRegion:
         region = self.region(seen.mean)
         assert region is not None  # a goal without levels decides by itself

@@ -15,6 +15,7 @@ from torch import Tensor
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, kind_of, real_vector
 from botorch_lse.confidence.classify import (
+    UNDECIDED,
     Sides,
     accuracy,
 )
@@ -254,8 +255,15 @@ class Region(Goal):
         return self._judged(sides, seen)
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
-        r"""Whether each item's side disagrees with its own intervals (``T`` bools)."""
-        return self._is_against(sides, seen)
+        r"""Whether present intervals rule out sides, up to accuracies (``T`` bools)."""
+        region = self._region_of(seen)
+        ends = seen.lower, seen.upper
+        now = region.cells.agreed(region.allowed(*ends, strictly=False))
+        if isinstance(sides, ClassSides):
+            differs = now != sides.classes
+        else:
+            differs = region.codes(now) != sides.side
+        return (sides.side != UNDECIDED) & (now != UNKNOWN) & differs
 
     # --- the answer -------------------------------------------------------------------
 

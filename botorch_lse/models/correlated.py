@@ -279,7 +279,9 @@ def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None
         F[:, column] = number[some].to(F)
         base = prior.mean_module.base
         assert isinstance(base, Module)  # of an `OutputMean`
-        mean = OutputMean(base, column, *_plain(len(priors), F))(F)
+        M = len(priors)
+        plain = torch.ones(M).to(F), torch.zeros(M).to(F)  # scale and shift
+        mean = OutputMean(base, column, *plain)(F)
         kernel = prior.covar_module
         assert isinstance(kernel, OutputKernel)  # likewise
         covariance = kernel.base(F).to_dense()
@@ -290,10 +292,6 @@ def _refuse_other_forward(model: MultiTaskGP, priors: Sequence[GPPrior]) -> None
             "Expected `model.forward` to call the mean and the kernel of a MultiTaskGP,"
             f" but that of {type(model).__name__} does more. {REMEDY}"
         )
-
-
-def _plain(M: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.ones(M).to(like), torch.zeros(M).to(like)
 
 
 def rescaled(priors: Sequence[GPPrior], factors: Sequence[float]) -> list[GPPrior]:

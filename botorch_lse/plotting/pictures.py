@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -199,7 +199,6 @@ def level_set(
         truth = real_vector(truth, "truth", N, "row of the pool", booleans=True).numpy()
     words = side_words(classification) if words is None else words
     axes = [] if pool is None else axes_of(pool)
-    names = [axis.name for axis in axes]
     suiting = "map" if len(axes) == 2 else "inputs" if len(axes) > 2 else "intervals"
     shown = kind or (suiting if N > 1 else "intervals")
     if shown != "intervals" and truth is not None and threshold is None:
@@ -207,17 +206,8 @@ def level_set(
             "Expected `threshold` with `truth`, to know where the true contour runs, "
             "but got None."
         )
-    if pool is not None and len(names) == 2 and N > 1 and shown == "map":
-        frame = slices_frame(classification, observations, 0, names)  # all rows
-        if truth is None:
-            columns, contours = _level_columns(classification)
-            maps = _maps(frame.assign(**columns), "side", contours, words, (8.0, 6.0))
-            return _titled(maps, classification, title)
-        assert threshold is not None  # see above
-        contours = {f"true level {written(threshold)}": ("truth", threshold)}
-        picture = _maps(frame.assign(truth=truth), "side", contours, words, (8.0, 6.0))
-        return _titled(picture, classification, title)
-    if kind == "map":
+    is_map = len(axes) == 2 and N > 1 and shown == "map"
+    if kind == "map" and not is_map:
         raise ValueError(
             "Expected a pool with two inputs for `kind='map'`. Draw `plot_slices` for "
             "more, or `kind='intervals'`."
@@ -228,27 +218,64 @@ def level_set(
             "Expected a pool with inputs that vary for `kind='inputs'`. Draw "
             "`kind='intervals'`."
         )
-    if pool is not None and varying and shown == "inputs":
+    if is_map:
+        names = [axis.name for axis in axes]
+        frame = slices_frame(classification, observations, 0, names)  # all rows
+        picture = _map_of_sides(frame, classification, threshold, truth, words)
+    elif pool is not None and varying and shown == "inputs":
         frame = bare_frame(classification, observations)
         above = None if truth is None else truth > threshold
         picture = _along_inputs(varying, frame, pool.mass.cpu().numpy(), above, words)
-        return _titled(picture, classification, title)
+    else:
+        is_line = len(axes) == 1 and N > 1 and kind is None
+        given = classification, observations, threshold, truth, metric, words
+        picture = _intervals_of(*given, axes, is_line)
+    return _titled(picture, classification, title)
+
+
+def _map_of_sides(
+    frame: pd.DataFrame,
+    classification: Classification,
+    threshold: float | None,
+    truth: np.ndarray | None,
+    words: Mapping[str, str],
+) -> m.Picture:
+    r"""The map over two inputs, with contours of the truth, or else of the means."""
+    columns: Mapping[str, np.ndarray]
+    if truth is None:
+        columns, contours = _level_columns(classification)
+    else:
+        assert threshold is not None  # checked with the truth
+        columns = {"truth": truth}
+        contours = {f"true level {written(threshold)}": ("truth", threshold)}
+    return _maps(frame.assign(**columns), "side", contours, words, (8.0, 6.0))
+
+
+def _intervals_of(
+    classification: Classification,
+    observations: Observations | None,
+    threshold: float | None,
+    truth: np.ndarray | None,
+    metric: str,
+    words: Mapping[str, str],
+    axes: Sequence[Axis],
+    is_line: bool,
+) -> m.Picture:
+    r"""The rows' intervals side by side, or along the only input (``is_line``)."""
     lines = _lines(classification)
     if threshold is not None:
         lines = {f"level {written(threshold)}": threshold}
     frame = bare_frame(classification, observations)
-    if axes and N <= _MOST_PLACED:
+    if axes and len(classification) <= _MOST_PLACED:
         frame["place"] = _places(axes)
-    values = None
+    values, along = None, None
     if len(classification.outputs) > 1:
         metric = "distance from another answer"  # no value is one
     elif observations is not None and observations.y.ndim == 1:
         values = measured_values(observations)
-    along = None
-    if len(names) == 1 and N > 1 and kind is None:
-        along = slices_frame(classification, observations, 0, names)
-    picture = _intervals(frame, lines, truth, words, metric, values, along)
-    return _titled(picture, classification, title)
+    if is_line:
+        along = slices_frame(classification, observations, 0, [axes[0].name])
+    return _intervals(frame, lines, truth, words, metric, values, along)
 
 
 Contours = dict[str, tuple[str, float]]

@@ -246,7 +246,8 @@ def report_of(
         drawings += drawings_of(answer, observations, metrics, words, level)
         drawings += drawings_of_inputs(state, names)
     if not isinstance(table.index, pd.RangeIndex):  # labels name the rows
-        table = table.reset_index(names=_untaken(str(table.index.name or "row"), table))
+        name = str(table.index.name or "row")
+        table = table.reset_index(names=f"{name}_lse" if name in table else name)
     side = "side_lse" if "side_lse" in table else "side"  # a column of yours is "side"
     content, following = _content(state), following_of(state)
     return Report(
@@ -600,11 +601,6 @@ def _drawn(drawing: Drawing) -> dict[str, Any]:
     figure = json.loads(drawing.figure.to_json())
     figure["layout"].pop("title", None)  # it stands above, as a heading
     return {"title": drawing.title, "words": drawing.words, **figure}
-
-
-def _untaken(name: str, table: pd.DataFrame) -> str:
-    r"""A name for one more column, which ends otherwise where the table has it."""
-    return f"{name}_lse" if name in table else name
 
 
 def _columns(table: pd.DataFrame) -> list[dict[str, Any]]:

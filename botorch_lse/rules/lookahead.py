@@ -201,16 +201,10 @@ class LookAhead(Rule):
             rows = self.usable(context, usable)
         scores = self.scores(context, previous, rows)
         everything = torch.ones_like(rows, dtype=torch.bool)
-        at = first_best(scores, everything, self._tie_scale(context, scores))
+        # Scores are sums over targets, and ties a share of the best one.
+        ties = abs(float(scores.max())) * tie_share(context.posterior)
+        at = first_best(scores, everything, ties / TIE)
         return int(rows[at or 0])
-
-    def _tie_scale(self, context: SelectionContext, scores: Tensor) -> float:
-        r"""The unit in which ``first_best`` compares differences of scores.
-
-        Scores are sums over targets, and ties a share of the best one.
-        """
-        share = tie_share(context.posterior)
-        return abs(float(scores.max())) * share / TIE
 
     def scores(
         self, context: SelectionContext, previous: int | None, rows: Tensor

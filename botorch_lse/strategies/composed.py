@@ -134,10 +134,13 @@ class ComposedStrategy(Strategy):
         given = self.max_observations, self.max_repeats, self.layout
         model = settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names)
         width = RESULTS_WIDTH if model.has_outcomes else LEARNT_WIDTH
+        rule = self.rule
+        if rule is None:
+            rule = default_rule(self.goal, self.pool, self.content_tol is not None)
         return GaussianAlgorithm.of(
             self,
             self.goal,
-            self._rule,
+            rule,
             model,
             self.candidates,
             learnt_width=width if isinstance(self.goal, Region) else None,
@@ -145,12 +148,6 @@ class ComposedStrategy(Strategy):
             level_z=settings.level_z,
             needs_both_sides=settings.needs_both_sides,
         )
-
-    @property
-    def _rule(self) -> Rule:
-        if self.rule is not None:
-            return self.rule
-        return default_rule(self.goal, self.pool, self.content_tol is not None)
 
     @cached_property
     def layout(self) -> Layout:

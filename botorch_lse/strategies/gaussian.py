@@ -542,9 +542,8 @@ class GaussianAlgorithm(Algorithm):
         is_same_noise = len(floors) == len(fits.floors)
         is_same_noise &= all(torch.equal(*pair) for pair in pairs)
         fits = replace(fits, floors=floors)
-        is_complete = not self.model.is_fixed and self._is_complete(
-            history.indices, belief.lost
-        )
+        unseen, is_fixed = self.model.unseen, self.model.is_fixed
+        is_complete = not (is_fixed or bool(unseen(history.indices, belief.lost).any()))
         slips = belief.slips
         if not self.model.allows_answers(fits, history, belief.lost, is_complete):
             located = self.model.with_locations(fits, new.indices)
@@ -564,7 +563,8 @@ class GaussianAlgorithm(Algorithm):
                 warn_if_empty(replace(now, contradicted=newly), self.guarantee)
         used = _without(history, slips)
         if learnt.fits.is_informed and not self.model.is_fixed:
-            is_early = not (is_complete or self.model.allows_decisions(history))
+            wanted = self.model.n_deciding(history.yvar is not None)
+            is_early = not is_complete and len(history) < wanted
             learnt = self._withheld(learnt, used, is_complete, is_early)
         told = refuted, believed, used, history
         remarks = self._evidence.remarks(learnt.fits, *told)
@@ -684,7 +684,7 @@ class GaussianAlgorithm(Algorithm):
         One does not wait for them to see all rows on one side, nor to learn a model.
         """
         belief = replace(belief, lost=torch.cat((belief.lost, rows)).unique())
-        if not self._is_complete(belief.fits.measured, belief.lost):
+        if bool(self.model.unseen(belief.fits.measured, belief.lost).any()):
             return belief
         fits = belief.fits
         if not (fits.is_informed or fits.learns_noise) and len(history):
@@ -694,9 +694,6 @@ class GaussianAlgorithm(Algorithm):
         sides = belief.held_back
         belief = replace(belief, one_sided=None, is_early=False)
         return replace(belief, sides=sides, held_back=None)
-
-    def _is_complete(self, measured: Tensor, lost: Tensor) -> bool:
-        return not bool(self.model.unseen(measured, lost).any())
 
     def _ahead(self, belief: Belief, new: Observations) -> tuple[Tensor, ...]:
         r"""The residuals of all values from their predictions, with a new round's.
@@ -843,7 +840,7 @@ class GaussianAlgorithm(Algorithm):
             n_intervals: How many rounds they come from. The width grows with that, but
                 only the interval after the last of them decides.
         """
-        fits, t = self.model.observe(belief.fits, new), belief.n_intervals + n_intervals
+        fits, t = belief.fits.observing(new), belief.n_intervals + n_intervals
         posterior = fits.posteriors[0]
         beta = self.width_of(t, posterior)
         belief = replace(belief, fits=fits, n_intervals=t)
@@ -1337,7 +1334,7 @@ class GaussianAlgorithm(Algorithm):
             start = tuple(posterior.before_data() for posterior in fits.posteriors)
             fits = replace(fits, posteriors=start)
             data = self.model.as_measured(fits, self.model.complete(data))
-            fits = self.model.observe(fits, data)
+            fits = fits.observing(data)
         found = [posterior.at(X) for posterior in fits.posteriors]
         for j, outcome in enumerate(self.outcomes):
             if outcome is not None:

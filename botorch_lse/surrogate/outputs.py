@@ -408,10 +408,6 @@ class GaussianProcesses:
         enough = len(history) >= n or not bool(rest.any())
         return enough and self.allows_fit(history, n, is_complete)
 
-    def allows_decisions(self, history: Observations) -> bool:
-        r"""Whether enough was measured for a fitted model to decide by it."""
-        return len(history) >= self.n_deciding(history.yvar is not None)
-
     def allows_early_fit(self, history: Observations) -> bool:
         r"""Whether models can be fitted before the initial design is complete.
 
@@ -650,10 +646,6 @@ class GaussianProcesses:
             )
         )
         return replace(fits, noise=noise)
-
-    def observe(self, fits: Posterior, new: Observations) -> Posterior:
-        r"""The posteriors after new values, with the same hyper-parameters."""
-        return fits.observing(new)
 
     # --- what may be measured ---------------------------------------------------------
 
