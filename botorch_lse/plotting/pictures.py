@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +258,7 @@ def _intervals_of(
     truth: np.ndarray | None,
     metric: str,
     words: Mapping[str, str],
-    axes: Sequence[Axis],
+    axes: list[Axis],
     is_line: bool,
 ) -> m.Picture:
     r"""The rows' intervals side by side, or along the only input (``is_line``)."""
