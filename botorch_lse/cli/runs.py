@@ -366,11 +366,6 @@ class Run:
         marks = (table.mark() for table in self._tables)
         return next((mark for mark in marks if mark), self.settings.notation.mark)
 
-    @property
-    def open_places(self) -> list[int]:
-        r"""The rows of the pool that are out to be measured."""
-        return [self.places[entry.row] for entry in self.measured.open]
-
     def next_rows(self) -> list[int]:
         r"""The candidates that fill up the sheet, first those that failed.
 
@@ -382,7 +377,8 @@ class Run:
         if (left := self.left) is not None:  # others may have used it up meanwhile
             size = min(size, left - len(self.measured.open))
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
-        out, size = [*self.open_places, *owed], size - len(owed)
+        out = [self.places[entry.row] for entry in self.measured.open] + owed
+        size -= len(owed)
         if size <= 0:
             rows = []
         else:

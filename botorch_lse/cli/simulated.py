@@ -116,7 +116,7 @@ def truth_of(
     if outcome is not None:
         values = outcome.value(values)
     elif std is None:
-        std = float(state.belief.noise.mean().sqrt())
+        std = float(state.belief.fits.new_noise.mean().sqrt())
     words = f"functions drawn from the model that {run.settings.results} taught"
     return Truth(values, std, run.state, words)
 

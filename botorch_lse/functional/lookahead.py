@@ -485,6 +485,18 @@ def _product(one: Tensor | None, other: Tensor) -> Tensor:
     return other if one is None else one * other
 
 
+def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
+    r"""The removal of ``p (1 - p)`` or of the entropy of ``p`` in nats.
+
+    Args:
+        distance: ``... x T`` means minus the level, units of ``y``.
+        variance: ``... x T``, units of ``y`` squared.
+        loss: ``"product"`` or ``"entropy"``.
+    """
+    a = ratio_to_level(distance, variance)
+    return SmoothRemoval(loss, a, variance.clamp_min(TINY))
+
+
 def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
     r"""The removal of the side's entropy: mutual information with observations, nats.
 
@@ -495,8 +507,7 @@ def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
     Source:
         Letham et al. (2022), GlobalMI; Gaussian in place of binary responses.
     """
-    a = ratio_to_level(distance, variance)
-    return SmoothRemoval("entropy", a, variance.clamp_min(TINY))
+    return smooth_removal(distance, variance, "entropy")
 
 
 @cache
@@ -579,8 +590,7 @@ def expected_misclassification(distance: Tensor, variance: Tensor) -> SmoothRemo
         Bect et al. (2012); Chevalier et al. (2014), section 3, which has it as a
         bivariate normal probability, ``Phi2(a, -a; -rho)``.
     """
-    a = ratio_to_level(distance, variance)
-    return SmoothRemoval("product", a, variance.clamp_min(TINY))
+    return smooth_removal(distance, variance, "product")
 
 
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
