@@ -117,11 +117,6 @@ class Belief:
         r"""The regions of the first output, the only one of most strategies."""
         return self.all_regions[0]
 
-    @property
-    def noise(self) -> Tensor:
-        r"""Noise variances of new values by row: of its own or the first output."""
-        return self.fits.new_noise
-
 
 @dataclass(frozen=True, eq=False)
 class Early:

@@ -227,7 +227,7 @@ class LookAhead(Rule):
             found = variance_left(context)[rows]
         else:
             targets = context.items[belief.sides.candidates & context.is_first_copy]
-            noise = belief.noise[rows]
+            noise = belief.fits.new_noise[rows]
             reductions = Reductions(posterior, rows, targets, noise, costs)
             found = self.removed(context, reductions)
         return found if costs is None else found / costs

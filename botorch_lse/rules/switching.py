@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -59,12 +59,12 @@ class Combined(Rule):
         r"""The goals for which all rules can choose."""
         return min(rule.serves for rule in self.rules)
 
-    @property
+    @cached_property
     def only_candidates(self) -> bool:
         r"""Whether all rules measure only rows in question."""
         return all(rule.only_candidates for rule in self.rules)
 
-    @property
+    @cached_property
     def intervals(self) -> IntervalPolicy:
         r"""The joint interval policy, whichever rule chooses."""
         return IntervalPolicy.of_all([rule.intervals for rule in self.rules])

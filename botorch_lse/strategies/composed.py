@@ -154,17 +154,17 @@ class ComposedStrategy(Strategy):
         r"""The layout: which outputs a measurement of a row reveals."""
         return layout_of(self.pool, self.goal)
 
-    @property
+    @cached_property
     def directions(self) -> tuple[bool, ...] | None:
         r"""The directions of a Pareto set (whether more is better), else ``None``."""
         return self.goal.facts.directions
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[str, ...]:
         r"""The names of the metrics, in order, where the goal has names."""
         return self.layout.of_row(None, self.goal.facts.names) or ()
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         r"""The number of values per measurement."""
         return self.goal.facts.n_outputs // self.layout.n_each
@@ -199,11 +199,6 @@ class ComposedStrategy(Strategy):
     def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
         r"""The outcomes of the model that a row measures; see ``Strategy``."""
         return self.layout.of_row(row, self.outcomes) or super().outcomes_of(row)
-
-    @property
-    def can_predict(self) -> bool:
-        r"""Whether predictions exist: always, as each output has a Gaussian process."""
-        return True
 
     @property
     def takes_history(self) -> bool:

@@ -217,7 +217,7 @@ class GaussianAlgorithm(Algorithm):
         r"""The outcome that is measured of each output; ``None``: a number."""
         return tuple(output.outcome for output in self.model.outputs)
 
-    @property
+    @cached_property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
         r"""The facts: any rows teach, and there is a model."""
         return AlgorithmFacts(size_is_open=self.size_is_open, predicts=True)
@@ -1077,13 +1077,9 @@ class GaussianAlgorithm(Algorithm):
         is_asked_about = bool((left[belief.doubted] > 0).any())
         if is_asked_about or not self.can_estimate(belief):
             return False
-        if int(usable.sum()) > MOST_FORESEEN:
-            return False
-        is_open = belief.sides.side == UNDECIDED
-        # Else sides hang on several items, or a row on several rows.
-        is_by_itself = self.items is self.pool and isinstance(self.goal, Region)
-        points = self.points
-        if is_by_itself and bool(torch.isin(points[is_open], points[usable]).any()):
+        if int(usable.sum()) > MOST_FORESEEN or self._is_any_open_usable(
+            belief, usable
+        ):
             return False
         fits, goal = belief.fits, self.goal
         exact = tuple(torch.zeros_like(noise) for noise in fits.noise)
@@ -1114,8 +1110,17 @@ class GaussianAlgorithm(Algorithm):
         sides = goal.update(belief.sides, seen)
         if not self.is_theorem:
             sides = sides.reopened(self._sure_by_prior_alone(ahead, seen))
+        was_open = belief.sides.side == UNDECIDED
         doubted = self._items_of(belief.doubted)
-        return not bool((is_open & ~doubted & (sides.side != UNDECIDED)).any())
+        return not bool((was_open & ~doubted & (sides.side != UNDECIDED)).any())
+
+    def _is_any_open_usable(self, belief: Belief, usable: Tensor) -> bool:
+        r"""Whether an open item is a row that may be measured, and decided by it."""
+        is_own = self.items is self.pool
+        if not (is_own and isinstance(self.goal, Region)):
+            return False  # sides hang on several items, or a row on several rows
+        is_open = belief.sides.side == UNDECIDED
+        return bool(torch.isin(self.points[is_open], self.points[usable]).any())
 
     def repeats_left(
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor

@@ -598,7 +598,10 @@ class Strategy(ABC):
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
         rest = group.select(~asked)
-        n = looks(rest, state.next_label)
+        waiting, last = state.waiting.round, state.round
+        if waiting is not None and len(waiting):
+            last = int(waiting[-1])  # behind all that waits already
+        n = looks(rest, last + 1)
         if group.round is None:
             n = looks_in_one_call(len(rest), len(self.planned(state)))
         deferred = state.deferred
@@ -799,7 +802,7 @@ class Strategy(ABC):
     @property
     def can_predict(self) -> bool:
         r"""Whether ``state.predict`` gives a posterior at each row of the pool."""
-        return False
+        return bool(self.algorithm.facts.predicts)
 
     @property
     def takes_history(self) -> bool:
@@ -818,10 +821,16 @@ class Strategy(ABC):
         Raises:
             UnsupportedError: If its model knows features of the pool's rows only.
         """
-        raise UnsupportedError(
-            f"Expected a strategy on a Gaussian process, but {type(self).__name__} "
-            "learns from rows of its pool only. Leave `history` out."
-        )
+        if "history" not in {part.name for part in fields(self)}:
+            raise UnsupportedError(
+                f"Expected a strategy on a Gaussian process, but {type(self).__name__} "
+                "learns from rows of its pool only. Leave `history` out."
+            )
+        before, past = getattr(self, "history", None), history.on(self.pool)
+        if before is not None:
+            past = before.on(self.pool).append(past)
+        changed: dict[str, Any] = {"history": past}
+        return replace(self, **changed)
 
     @property
     def costs_depend_on_previous(self) -> bool:
@@ -979,13 +988,6 @@ def looks(group: Observations, last: int) -> int:
     if group.round is None or len(group) == 0:
         return 1
     return max(1, min(int(group.round[0]) - last, len(group)))
-
-
-def _label(round: int, group: Observations) -> int:
-    r"""The label of a waiting group if it is told at the given round; see ``looks``."""
-    assert group.round is not None  # how many looks it is
-    n = int(group.round[0])
-    return round + (n if n > 1 else 0)
 
 
 def looks_in_one_call(n: int, size: int) -> int:
@@ -1480,17 +1482,11 @@ class State:
         r"""Observations that belong to no complete round yet, labelled by round."""
         found, label = self.told, self.round + 1
         for group in self.deferred:
-            label = _label(label, group)
+            assert group.round is not None  # how many looks it is
+            n = int(group.round[0])
+            label += n if n > 1 else 0
             found, label = found.append(group.at_round(label)), label + 1
         return found
-
-    @property
-    def next_label(self) -> int:
-        r"""The first round number after the open round and all that waits for it."""
-        label = self.round + 1
-        for group in self.deferred:
-            label = _label(label, group) + 1
-        return label
 
     @property
     def n_used(self) -> int:

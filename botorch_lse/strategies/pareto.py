@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 from botorch_lse._device import on_cpu
@@ -143,13 +143,6 @@ class GPParetoStrategy(Strategy):
         r"""Whether old data can be learnt from: always, by each output's process."""
         return True
 
-    def with_history(self, history: History) -> Strategy:
-        r"""This strategy with measurements that were made before the run."""
-        past = history.on(self.pool)
-        if self.history is not None:
-            past = self.history.on(self.pool).append(past)
-        return replace(self, history=past)
-
     @cached_property
     def accuracies(self) -> tuple[float, ...]:
         r"""The accuracy of each output, in its units."""
@@ -158,11 +151,6 @@ class GPParetoStrategy(Strategy):
         return tuple(
             in_interval(e, "epsilon", 0.0, end, closed_low=True) for e in given
         )
-
-    @property
-    def can_predict(self) -> bool:
-        r"""Whether predictions exist: always, as each output has a Gaussian process."""
-        return True
 
     @property
     def guarantee(self) -> str:

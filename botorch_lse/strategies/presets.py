@@ -210,13 +210,6 @@ class GPStrategy(Strategy):
         r"""Whether old data can be learnt from: not with ``norm_bound`` or burn-in."""
         return self.norm_bound is None and self.burn_in_plan is None
 
-    def with_history(self, history: History) -> Strategy:
-        r"""This strategy with measurements that were made before the run."""
-        past = history.on(self.pool)
-        if self.history is not None:
-            past = self.history.on(self.pool).append(past)
-        return replace(self, history=past)
-
     @cached_property
     def model_part(self) -> GaussianProcesses:
         r"""The Gaussian processes of all outputs, and when they are refitted."""
@@ -253,11 +246,6 @@ class GPStrategy(Strategy):
     def items(self) -> Pool:
         r"""The items to decide about: the pool itself."""
         return self.pool
-
-    @property
-    def can_predict(self) -> bool:
-        r"""Whether predictions exist: always, from the Gaussian process's posterior."""
-        return True
 
     def _complete(self, observations: Observations) -> Observations:
         if observations.y.ndim != 1:

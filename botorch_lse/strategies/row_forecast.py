@@ -56,7 +56,7 @@ def rows_forecast(
         size: Observations of a batch.
     """
     posterior = belief.posterior
-    noise = belief.noise.expand(len(posterior.mean))
+    noise = belief.fits.new_noise.expand(len(posterior.mean))
     most = most_worth_saying(len(noise))
     rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
     gaps = squared_gaps(distances[rows], posterior.variance[rows], epsilon)

@@ -77,10 +77,6 @@ class Layout:
         r"""The rows of candidates given by output: the inverse of ``split``."""
         return each[0]
 
-    def revealed(self, output: int) -> Sequence[int]:
-        r"""The outputs that a measurement of an output reveals."""
-        return range(self.n_outputs)
-
     def groups(self, rows: Tensor) -> list[tuple[Tensor, Tensor, Sequence[int]]]:
         r"""The rows in groups that measure the same outputs.
 
@@ -89,6 +85,10 @@ class Layout:
             and the outputs.
         """
         return [(torch.arange(len(rows)), rows, range(self.n_outputs))]
+
+    def revealed(self, output: int) -> Sequence[int]:
+        r"""The outputs that a measurement of an output reveals."""
+        return range(self.n_outputs)
 
     # --- numbers of each output -------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Layout:
         noise: Sequence[Tensor],
         each: Sequence[Tensor],
     ) -> list[Improvement]:
-        r"""The problems of a batch, each of which it improves by all its measurements.
+        r"""The planning problems: one per output, about which each measurement tells.
 
         Args:
             posteriors: One per output.
@@ -288,7 +288,7 @@ class OneOutputEach(Layout):
         noise: Sequence[Tensor],
         each: Sequence[Tensor],
     ) -> list[Improvement]:
-        r"""One problem about pairs of a candidate and an output, for all of them."""
+        r"""The planning problem, a single one: pairs of a candidate and an output."""
         pairs = PairCovariances(self, tuple(posteriors))
         outputs = list(range(self.n_outputs))
         return [(pairs, self.values(noise), self.rows(each), outputs)]

@@ -132,7 +132,7 @@ class GaussianProcesses:
         r"""Whether an output is a latent function, of which results tell otherwise."""
         return any(output.outcome is not None for output in self.outputs)
 
-    @property
+    @cached_property
     def wanted(self) -> int:
         r"""The wanted size of the initial design, whatever the budget."""
         if self.n_initial is not None:
@@ -144,7 +144,7 @@ class GaussianProcesses:
         each = min(each, max(share, REPEATS)) * self.layout.n_each
         return min(self._not_told(each), self.wanted_to_decide)
 
-    @property
+    @cached_property
     def wanted_to_decide(self) -> int:
         r"""The wanted number of rows before anything is decided, whatever the budget.
 
@@ -172,7 +172,7 @@ class GaussianProcesses:
         least = min(max(1, self.n_repeats), each)
         return max(least, each - self._told_before[0])
 
-    @property
+    @cached_property
     def candidates(self) -> Pool:
         r"""The rows that can be measured, perhaps one output at a time."""
         return self.layout.candidates
@@ -202,7 +202,7 @@ class GaussianProcesses:
         """
         return len(own) - len(own.indices.unique()) + self._told_before[1]
 
-    @property
+    @cached_property
     def n_repeats(self) -> int:
         r"""The number of measurements in the initial design that estimate the noise.
 
@@ -215,7 +215,7 @@ class GaussianProcesses:
             return 0
         return max(0, REPEATS * self.layout.n_each - self._told_before[1])
 
-    @property
+    @cached_property
     def n_first(self) -> int:
         r"""The size of the initial design, within the budget.
 
@@ -291,7 +291,7 @@ class GaussianProcesses:
         noise = tuple(output.new_noise(prior, yvar) for output, prior, yvar in triples)
         return Posterior(self.layout, posteriors, noise, is_informed=True)
 
-    @property
+    @cached_property
     def _given(self) -> list[GPPrior]:
         return [output.fixed for output in self.outputs if output.fixed is not None]
 
@@ -299,7 +299,7 @@ class GaussianProcesses:
         given = self.rows, self.memory_budget, len(self.outputs)
         return tuple(PoolPosterior.start(p, *given) for p in priors)
 
-    @property
+    @cached_property
     def rows(self) -> Tensor:
         r"""The points at which the posteriors are computed."""
         return self.candidates.X if self.X is None else self.X

@@ -167,7 +167,7 @@ def test_a_strategy_plans_and_learns_with_the_predicted_noise(cls):
     rows = [0, 3, 9, 12, 15, 20]
     data = Observations(rows, Y[rows, 0], round=0)
     one, other = learnt.replay(data), told.replay(data)
-    torch.testing.assert_close(one.belief.noise, by_hand(X))
+    torch.testing.assert_close(one.belief.fits.new_noise, by_hand(X))
     assert torch.equal(learnt.ask(one).order, told.ask(other).order)
     answers = one.classification, other.classification
     torch.testing.assert_close(answers[0].mean, answers[1].mean)

@@ -388,7 +388,10 @@ def test_blocks_of_candidates_and_targets_change_nothing() -> None:
     every = torch.arange(N)
     whole, small = (
         Reductions(
-            replace(belief.posterior, memory_budget=budget), every, every, belief.noise
+            replace(belief.posterior, memory_budget=budget),
+            every,
+            every,
+            belief.fits.new_noise,
         ).summed(mutual_information_at(belief.posterior))
         for budget in (2**30, 2**11)
     )
