@@ -32,17 +32,18 @@ from botorch_lse._validation import (
 from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
-from botorch_lse.data.multisets import (
+from botorch_lse.data.observations import Batch, History, Observations
+from botorch_lse.data.pool import Pool, as_html
+from botorch_lse.data.requests import (
+    PlanRequest,
     at_most,
     by_round,
     in_canonical_order,
     matching,
     matching_at_random,
     remove,
+    round_generator,
 )
-from botorch_lse.data.observations import Batch, History, Observations
-from botorch_lse.data.pool import Pool, as_html
-from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.models.outcomes import Outcome
 from botorch_lse.strategies.algorithm import (
     AUDITED,

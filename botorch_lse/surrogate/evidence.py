@@ -1,4 +1,4 @@
-r"""What told values show against that which was stated, or a model does not say."""
+r"""Evidence in told values against what was stated, or that a model does not show."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
-from botorch_lse.data.multisets import in_canonical_order, matching, remove
+from botorch_lse.data.requests import in_canonical_order, matching, remove
 from botorch_lse.papers import (
     GEGEPACStrategy,
     MELKPACStrategy,

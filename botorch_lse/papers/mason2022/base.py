@@ -17,10 +17,9 @@ from botorch_lse._validation import in_interval, one_of
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED, accuracy
 from botorch_lse.data.arguments import check_noise_once
 from botorch_lse.data.classification import Classification, gaussian_probability_above
-from botorch_lse.data.multisets import matching_at_random, remove
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import round_generator
+from botorch_lse.data.requests import matching_at_random, remove, round_generator
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import (
