@@ -236,11 +236,8 @@ def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
         if kind is bool:
             add(option, action="store_true", help=words)
         elif name == "audit":
-            usual = {
-                "nargs": "?",
-                "const": USUAL_AUDIT,
-            }  # what --audit alone stands for
-            add(option, type=numbers, metavar="A,B", help=words, **usual)
+            alone = USUAL_AUDIT  # what --audit without numbers stands for
+            add(option, nargs="?", const=alone, type=numbers, metavar="A,B", help=words)
         elif kind is tuple:
             add(option, type=names, metavar="A,B", help=words)
         else:
