@@ -4,7 +4,8 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from botorch.models import SingleTaskGP
+from botorch.models import SingleTaskGP, SingleTaskVariationalGP
+from gpytorch.likelihoods import BernoulliLikelihood
 
 # The examples of an adapter need the library that it adapts.
 collect_ignore = [
@@ -35,3 +36,5 @@ def _example_names(doctest_namespace):
     doctest_namespace["pool_X"] = X
     if "model" not in doctest_namespace:
         doctest_namespace["model"] = SingleTaskGP(X, (5 * X).sin().sum(-1, True))
+        answers = BernoulliLikelihood()
+        doctest_namespace["classifier"] = SingleTaskVariationalGP(X, None, answers)

@@ -262,7 +262,7 @@ class AcquisitionCase:
     Args:
         cls: The class.
         kind: What it says: of the moments at a point, of its intervals along the data,
-            or of what a batch leaves to know of targets.
+            of what a batch leaves to know of targets, or of an answer of yes or no.
         arguments: What it needs besides the model, from rows that may serve as its pool
             or targets, and a level.
         is_designed: Whether its batches may be relaxed to the weights of a design.
@@ -270,7 +270,7 @@ class AcquisitionCase:
     """
 
     cls: type[AcquisitionFunction]
-    kind: Literal["moments", "intervals", "batch"]
+    kind: Literal["moments", "intervals", "batch", "answers"]
     arguments: Callable[[Tensor, float], dict[str, Any]]
     is_designed: bool = False
     has_several_outputs: bool = False
@@ -334,6 +334,14 @@ ACQUISITIONS = (
     AcquisitionCase(A.qMILK, "batch", targets_and_a_share, True),
     AcquisitionCase(A.qGEGE, "batch", targets, True, has_several_outputs=True),
 )
+
+ANSWERS = (
+    AcquisitionCase(A.BernoulliStraddle, "answers", a_level),
+    AcquisitionCase(A.BernoulliGlobalMI, "answers", targets_and_a_level),
+    AcquisitionCase(A.BernoulliMisclassification, "answers", targets_and_a_level),
+    AcquisitionCase(A.BernoulliEAVC, "answers", targets_and_a_level),
+)
+r"""Those of models of answers of yes and no, which take no others."""
 
 MOMENTS = [case for case in ACQUISITIONS if case.kind == "moments"]
 INTERVALS = [case for case in ACQUISITIONS if case.kind == "intervals"]

@@ -1,6 +1,12 @@
 r"""BoTorch acquisition functions for level sets, with input constructors."""
 
 from botorch_lse._lazy import lazy_names
+from botorch_lse.acquisition.answers import (
+    BernoulliEAVC,
+    BernoulliGlobalMI,
+    BernoulliMisclassification,
+    BernoulliStraddle,
+)
 from botorch_lse.acquisition.points import (
     ContourEntropy,
     ExpectedFeasibility,
@@ -26,6 +32,10 @@ from botorch_lse.acquisition.targets import (
 )
 
 __all__ = [
+    "BernoulliEAVC",
+    "BernoulliGlobalMI",
+    "BernoulliMisclassification",
+    "BernoulliStraddle",
     "ContourEntropy",
     "ExpectedFeasibility",
     "ImplicitStraddle",

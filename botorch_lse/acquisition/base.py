@@ -295,8 +295,9 @@ def check_model(model: Model) -> None:
             raise UnsupportedError(
                 "Expected `model` to have a likelihood that adds noise to the "
                 f"function, but got {type(module).__name__}, whose latent function is "
-                "not in the units of `y`. Fit a `SingleTaskGP` to means of replicates "
-                "(shares of successes, with `train_Yvar`)."
+                "not in the units of `y`. For answers of yes and no take a class such "
+                "as `BernoulliGlobalMI`; or fit a `SingleTaskGP` to means of "
+                "replicates (shares of successes, with `train_Yvar`)."
             )
 
 

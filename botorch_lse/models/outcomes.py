@@ -22,6 +22,7 @@ from torch import Tensor
 
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, in_interval, one_of
+from botorch_lse.functional.answers import AnswerAhead, joint_excess
 
 FARTHEST = 8.0
 """The standard normal deviates beyond which probabilities count as 0 or 1."""
@@ -119,6 +120,15 @@ class Outcome(ABC):
         It takes off as much of the variance of ``f``, at every point, as the trial does
         in expectation, before its result is known.
         """
+
+    def ahead(self, mean: Tensor, variance: Tensor) -> AnswerAhead | None:
+        r"""One trial, before its result is known, where its effect has a closed form.
+
+        Args:
+            mean: ``C`` means of ``f``.
+            variance: ``C`` variances of ``f``.
+        """
+        return None
 
     def derivatives(
         self,
@@ -298,13 +308,12 @@ class Binary(Outcome):
     def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         r"""The mean and standard deviation of the probability, ``f`` being normal.
 
-        With ``a = m / sqrt(1 + s^2)`` and Owen's ``T`` they are ``Phi(a)``, and the
-        root of ``Phi(a) - 2 T(a, 1 / sqrt(1 + 2 s^2)) - Phi(a)^2``.
+        With ``a = m / sqrt(1 + s^2)`` they are ``Phi(a)``, and the root of the
+        covariance of two answers, ``Phi2(a, a; s^2 / (1 + s^2)) - Phi(a)^2``.
         """
         a = mean / (1 + variance).sqrt()
+        spread = joint_excess(a, a, variance / (1 + variance)).sqrt()
         share = torch.special.ndtr(a)
-        owen = owens_t(a, (1 + 2 * variance).rsqrt())
-        spread = (share - 2 * owen - share.square()).clamp_min(0.0).sqrt()
         return self.guess + self._width * share, self._width * spread
 
     def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
@@ -350,6 +359,10 @@ class Binary(Outcome):
         log, slope, curve = (one.masked_scatter(many, own) for one, own in pairs)
         return log, slope, curve
 
+    def ahead(self, mean: Tensor, variance: Tensor) -> AnswerAhead:
+        r"""One trial at each of ``C`` points, before its answer."""
+        return AnswerAhead(mean, variance, self.guess, self.lapse)
+
     def quantiles(
         self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -380,9 +393,3 @@ class Binary(Outcome):
         # Of an answer that tells all there is to tell, rounding may leave less than 0.
         least = LEAST_INFORMATION * variance
         return (1 / information - variance).maximum(least)
-
-
-def owens_t(h: Tensor, a: Tensor) -> Tensor:
-    r"""Owen's ``T(h, a)``, by SciPy on the CPU; entries of ``h`` and ``a`` pair up."""
-    found = scipy.special.owens_t(h.detach().cpu().numpy(), a.detach().cpu().numpy())
-    return torch.from_numpy(np.asarray(found)).to(h)

@@ -26,8 +26,10 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import BotorchError
 from botorch.models import SingleTaskGP
+from botorch.models.approximate_gp import SingleTaskVariationalGP
 from botorch.models.model_list_gp_regression import ModelListGP
 from gpytorch.kernels import RBFKernel
+from gpytorch.likelihoods import BernoulliLikelihood
 from torch import Tensor
 from tqdm import tqdm
 
@@ -285,10 +287,12 @@ def scored(
         fitted = [
             SingleTaskGP(at, data.y[:, [k]], NOISE_VAR[: len(at)]) for k in (0, 1)
         ]
-        model = ModelListGP(*fitted) if cls is acquisition.qGEGE else fitted[0]
-        given = dict(options)
-        if "targets" in signature(cls).parameters:
-            given |= {"targets": X[:many], "noise_var": NOISE**2}
+        model: Any = ModelListGP(*fitted) if cls is acquisition.qGEGE else fitted[0]
+        given, known = dict(options), signature(cls).parameters
+        if "guess" in known:
+            model = SingleTaskVariationalGP(at, likelihood=BernoulliLikelihood())
+        given |= {"targets": X[:many]} if "targets" in known else {}
+        given |= {"noise_var": NOISE**2} if "noise_var" in known else {}
         criterion = cls(model.eval(), **given)
 
         def work() -> Any:
@@ -673,6 +677,15 @@ def criteria() -> dict[str, Feature]:
     found["ImplicitStraddle"] = scored(
         A.ImplicitStraddle, pool=inputs(TARGETS), **omega
     )
+    found |= {
+        cls.__name__: scored(cls, threshold=0.75)
+        for cls in (
+            A.BernoulliEAVC,
+            A.BernoulliGlobalMI,
+            A.BernoulliMisclassification,
+            A.BernoulliStraddle,
+        )
+    }
     found["LSEAmbiguity"] = scored(A.LSEAmbiguity, **level)
     found |= {cls.__name__: scored(cls) for cls in (A.LSEWidth, A.MaxVariance)}
     both = A.ContourEntropy, A.ExpectedFeasibility, A.RanjanImprovement, A.Straddle
