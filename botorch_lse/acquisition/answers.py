@@ -152,8 +152,8 @@ def check_answers(model: Model, name: str) -> None:
     came = ", ".join(type(module).__name__ for module in own) or "none"
     wanted = f"to have a `BernoulliLikelihood` for {name}"
     remedy = (
-        "Fit `SingleTaskVariationalGP(X, likelihood=BernoulliLikelihood())` with its "
-        "`train_targets` 0 and 1; for measured numbers take `Straddle` or `qGlobalMI`."
+        "Fit `SingleTaskVariationalGP(X, Y, BernoulliLikelihood())` to answers 0 and "
+        "1; for measured numbers take `Straddle` or `qGlobalMI`."
     )
     raise UnsupportedError(complaint("model", wanted, f"got {came}", remedy))
 

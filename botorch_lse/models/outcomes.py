@@ -1,4 +1,4 @@
-r"""Outcomes that are not a function plus noise: yes or no, and counts of successes.
+r"""Outcomes that are not a function plus noise: yes or no, and counts.
 
 What is measured depends on a latent function ``f``, which is a Gaussian process. An
 ``Outcome`` says how: it is a table of log probabilities of results given ``f``, and the
@@ -34,6 +34,8 @@ NODES = 48
 Of binomial results 32 give four digits of a posterior's moments, 48 six."""
 WIDER = 1.5
 """The factor by which the nodes reach farther than the distribution they stand for."""
+LARGEST_LOG = 50.0
+"""The largest logarithm of an expected count, which nothing counts up to."""
 FAILURES = ("repeat", "outcome")
 """The meanings of a failed trial: it is asked for again, or is the result 0."""
 _LOG_2PI = math.log(2 * math.pi)
@@ -120,15 +122,6 @@ class Outcome(ABC):
         It takes off as much of the variance of ``f``, at every point, as the trial does
         in expectation, before its result is known.
         """
-
-    def ahead(self, mean: Tensor, variance: Tensor) -> AnswerAhead | None:
-        r"""One trial, before its result is known, where its effect has a closed form.
-
-        Args:
-            mean: ``C`` means of ``f``.
-            variance: ``C`` variances of ``f``.
-        """
-        return None
 
     def derivatives(
         self,
@@ -393,3 +386,103 @@ class Binary(Outcome):
         # Of an answer that tells all there is to tell, rounding may leave less than 0.
         least = LEAST_INFORMATION * variance
         return (1 / information - variance).maximum(least)
+
+
+@dataclass(frozen=True)
+class Counts(Outcome):
+    r"""Counts of events: results are 0, 1, 2, ..., and levels are expected counts.
+
+    A result has the Poisson distribution whose mean is ``exp(f)``: defects of a wafer,
+    photons in a second, visitors of a day. Expected counts are never negative, and how
+    far counts scatter around them follows from them.
+
+    Example:
+        >>> Counts().value(torch.tensor([0.0, 3.0]))
+        tensor([ 1.0000, 20.0855])
+
+    Source:
+        Rasmussen and Williams (2006), section 9.3, for the likelihood.
+    """
+
+    quantity: ClassVar[str] = "expected count"
+
+    def check(self, y: Tensor, trials: Tensor) -> None:
+        r"""Complain about results that are no counts.
+
+        Raises:
+            ValueError: If there is such a result.
+        """
+        total = y * trials
+        wrong = ~((total >= 0) & ((total - total.round()).abs() <= 1e-6 * trials))
+        if not bool(wrong.any()):
+            return
+        came = f"got {written(y[int(wrong.nonzero()[0])])}"
+        wanted = "to be 0, 1, 2 and so on with `outcome=Counts()`"
+        remedy = "Leave `outcome` out for measured numbers."
+        raise ValueError(complaint("y", wanted, came, remedy))
+
+    def check_level(self, level: Tensor) -> None:
+        r"""Complain about levels that are no expected counts.
+
+        Raises:
+            ValueError: If there is one.
+        """
+        wrong = ~(level > 0)
+        if not bool(wrong.any()):
+            return
+        wanted = "to be an expected count above 0 with `outcome=Counts()`"
+        came = f"got {written(level[wrong][0])}"
+        remedy = "Above 0.1 are the rows with one event in ten measurements."
+        raise ValueError(complaint("threshold", wanted, came, remedy))
+
+    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
+        r"""The Poisson log probabilities of results, without the factorial."""
+        return trials * (y * f - f.exp())
+
+    def value(self, f: Tensor) -> Tensor:
+        r"""The expected counts at latent values."""
+        return f.clamp_max(LARGEST_LOG).exp()
+
+    def latent(self, value: Tensor) -> Tensor:
+        r"""The latent values with these expected counts; of 0 a very low one."""
+        return value.clamp_min(math.exp(-LARGEST_LOG)).log()
+
+    def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The mean and standard deviation of the expected count, ``f`` being normal.
+
+        Those of a log-normal variable, ``exp(m + s^2 / 2)`` and this times the root of
+        ``exp(s^2) - 1``.
+        """
+        expected = self.value(mean + variance / 2)
+        return expected, expected * variance.clamp_max(LARGEST_LOG).expm1().sqrt()
+
+    def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements of ``f`` that tell about as much as the results."""
+        total = y * trials + 0.5
+        return (total / trials).log(), 1 / total
+
+    def quantiles(
+        self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""The probabilities of fewer events, and of no more events."""
+        x, weights = _nodes(mean)
+        expected = (trials * self.value(mean + variance.sqrt() * x)).cpu().numpy()
+        k = (y * trials).round().cpu().numpy()
+        shares = (weights / weights.sum()).cpu().numpy()
+        fewer = np.where(k > 0, scipy.special.pdtr(np.maximum(k - 1, 0), expected), 0.0)
+        both = (fewer, scipy.special.pdtr(k, expected))
+        low, high = (torch.from_numpy((shares * found).sum(axis=0)) for found in both)
+        return low.to(y), high.to(y)
+
+    def pseudo_noise(self, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The noise variance of a Gaussian measurement that tells about as much.
+
+        One over the expected count at the mean of ``f``, the inverse of the information
+        there. No closed form is known of what a count takes off. Where ``f`` has a
+        standard deviation of 1, it is within a tenth of this for expected counts of at
+        least 1, and a third more for 0.1.
+
+        Source:
+            Lyu et al. (2021), for the information at the mean.
+        """
+        return 1 / self.value(mean.clamp_min(-LARGEST_LOG))

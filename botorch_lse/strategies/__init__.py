@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Or,
         Region,
     )
-    from botorch_lse.models.outcomes import Binary
+    from botorch_lse.models.outcomes import Binary, Counts
     from botorch_lse.rules.base import Rule, ScoreRule
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
@@ -153,6 +153,7 @@ else:
             "SwitchingRule": "botorch_lse.rules.switching",
             "TruncatedVariance": "botorch_lse.rules.truncated",
             "Binary": "botorch_lse.models.outcomes",
+            "Counts": "botorch_lse.models.outcomes",
             "GaussianProcess": "botorch_lse.surrogate.settings",
         },
     )
@@ -171,6 +172,7 @@ __all__ = [
     "ContentStop",
     "ContentVariance",
     "ContourEntropy",
+    "Counts",
     "ExpectedFeasibility",
     "ExpectedMisclassification",
     "FinalRuns",

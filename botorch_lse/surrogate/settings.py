@@ -68,10 +68,10 @@ class GaussianProcess:
         outcome: What is measured, if it is not the function plus noise, such as
             ``Binary()`` for yes (1) and no (0); or one per output, ``None`` for
             measured numbers. Levels, bounds and answers are then in the units of the
-            outcome, of ``Binary`` probabilities. ``model`` and ``norm_bound`` are about
-            the latent function.
-        increasing: Inputs with which the probability of an ``outcome`` rises, by name
-            or number, such as an intensity: the fitted mean rises along them, where a
+            outcome, of ``Binary`` probabilities, of ``Counts()`` expected counts.
+            ``model`` and ``norm_bound`` are about the latent function.
+        increasing: Inputs with which the quantity of an ``outcome`` rises, by name or
+            number, such as an intensity: the fitted mean rises along them, where a
             constant would pull what is far from the data to the middle.
 
     Raises:

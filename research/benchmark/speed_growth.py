@@ -729,7 +729,7 @@ NO_WORK: Mapping[str, str] = {
     **because("the rule of a strategy here", "Diameter StraddleRank"),
     **because(
         "grows with measurements and not with rows",
-        "Binary HeteroscedasticGP LearntKernel PosteriorPath QuadraticNoise "
+        "Binary Counts HeteroscedasticGP LearntKernel PosteriorPath QuadraticNoise "
         "fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp "
         "fit_single_task_gp",
     ),

@@ -92,6 +92,7 @@ NO_LEVEL = {
         "confidence_regions": "likewise",
     },
     strategies: {
+        "Counts": "another outcome, told as Binary is: tests/models/test_counts.py",
         "GaussianProcess": "what every goal is asked with",
         "NoiseWarning": "a warning",
         "ParetoEstimate": "what estimate returns",
