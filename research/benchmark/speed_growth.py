@@ -227,7 +227,10 @@ def answered(
             strategy: Any = strategies.LSEStrategy(Pool(X), LEVEL, **given)
         else:
             process = strategies.GaussianProcess(**given)
-            goal = papers.ParetoByRectangles((True,) * m)
+            # A picture of two outputs is that of a region too, which needs no pairs.
+            goal: Any = strategies.Above(LEVEL) & strategies.Above(LEVEL, output=1)
+            if not draws:
+                goal = papers.ParetoByRectangles((True,) * m)
             strategy = strategies.Strategy(
                 Pool(X), goal, model=process, rule=strategies.Variance()
             )
@@ -643,14 +646,22 @@ def pictures() -> dict[str, Feature]:
     def answer(strategy: Any, state: Any, X: Tensor) -> Any:
         return state.classification
 
+    def two_outputs(strategy: Any, state: Any, X: Tensor) -> Any:
+        seen = state.classification
+        mean, lower, upper, sigma = (
+            torch.stack([getattr(one, part) for one in seen.outputs], dim=-1)
+            for part in ("mean", "lower", "upper", "sigma")
+        )
+        margin = (seen.mean, seen.lower, seen.upper, seen.sigma)
+        estimate = strategies.ParetoEstimate(mean, lower, upper, sigma, *margin)
+        return F.pareto_frame(seen, estimate)
+
     frames: dict[str, Callable[[Any, Any, Tensor], Any]] = {
         "batches": lambda s, state, X: F.batches_frame(s.pool, state.observations),
         "progress": lambda s, state, X: F.progress_frame([state]),
         "slices": lambda s, state, X: F.slices_frame(state.classification),
         "calibration": lambda s, state, X: state.calibration(),
-        "pareto_set": lambda s, state, X: F.pareto_frame(
-            state.classification, state.belief.sides.estimate
-        ),
+        "pareto_set": two_outputs,
         "level_set": answer,
     }
     return {
