@@ -31,6 +31,13 @@ from botorch_lse import strategies
 from botorch_lse.data.observations import History
 from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.sources import (
+    Autoregressive,
+    Coregionalised,
+    Discrepancies,
+    LikeliestSources,
+    SourceModel,
+)
 from botorch_lse.strategies import (
     ContentStop,
     GaussianProcess,
@@ -45,6 +52,7 @@ PARTS = (
     Rule,
     GaussianProcess,
     LearntKernel,
+    SourceModel,
     Outcome,
     RowCosts,
     ContentStop,
@@ -56,6 +64,10 @@ PAPERS = "botorch_lse.papers"
 _RECORDS = {
     "botorch_lse:History": History,
     "botorch_lse.models:LearntKernel": LearntKernel,
+    "botorch_lse.models:Autoregressive": Autoregressive,
+    "botorch_lse.models:Coregionalised": Coregionalised,
+    "botorch_lse.models:Discrepancies": Discrepancies,
+    "botorch_lse.models:LikeliestSources": LikeliestSources,
 }
 """The parts that belong to no strategy alone, by their public addresses."""
 _STORABLE = (FunctionType, type)

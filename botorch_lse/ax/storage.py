@@ -48,6 +48,7 @@ from botorch_lse.data.observations import History
 from botorch_lse.data.pool import Pool
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
+from botorch_lse.models.source_kernels import Loadings
 from botorch_lse.rules.truncated import EpochBeta
 from botorch_lse.strategies import RowCosts, Strategy, TruVaRStrategy
 
@@ -75,6 +76,7 @@ _KERNEL_OPTIONS: dict[type[Kernel], tuple[str, ...]] = {
     kernels.RQKernel: _DIMS,
     CategoricalKernel: _DIMS,
     GramKernel: (_MATRIX,),
+    Loadings: ("given", "column"),
     TanimotoKernel: ("active_dims",),
 }
 """The kernels that can be stored, with the constructor's options of each."""
@@ -185,6 +187,8 @@ def _encode(value: Any, name: str, strategy: Strategy) -> Any:
 
 def _inputs(strategy: Strategy) -> Tensor:
     r"""The inputs that kernels see: no numbers of outputs or levels (``N x d``)."""
+    if strategy.pool.target is not None:  # but those of sources
+        return strategy.pool.X
     X: Tensor = strategy.candidates.X
     has_levels = isinstance(strategy, TruVaRStrategy) and strategy.has_levels
     return X[:, :-1] if has_levels else X
@@ -565,6 +569,8 @@ def encode_pool(pool: Pool) -> dict[str, Any]:
         "weights": _if_any(encode_tensor, pool.weights),
         "total": pool.total,
         "is_sample": pool.is_sample,
+        # What few pools have is left out, so that older files stay the same.
+        **({} if pool.target is None else {"target": pool.target}),
     }
 
 
@@ -583,6 +589,7 @@ def decode_pool(stored: dict[str, Any]) -> Pool:
         weights=_if_any(decode_tensor, stored["weights"]),
         total=stored["total"],
         is_sample=stored["is_sample"],
+        target=stored.get("target"),
     )
     _check_hash(pool, stored["hash"])
     return pool

@@ -482,6 +482,8 @@ class History:
             the names of its outputs.
         yvar: Their noise variances, units of ``y`` squared; ``None`` if unknown.
         outputs: The names of the outputs, where they are known.
+        source: The name of the source of the values, where the pool has sources
+            (``Pool.at_sources``); default its target. ``X`` has no column for it.
 
     Raises:
         ValueError: If an entry is not finite, or a variance negative.
@@ -492,6 +494,7 @@ class History:
     y: Any
     yvar: Any = None
     outputs: tuple[str, ...] | None = None
+    source: str | None = None
 
     @ordinary
     def __post_init__(self) -> None:
@@ -520,8 +523,11 @@ class History:
         """
         y, yvar = _by_name(self, outputs)
         X, names = self.X, None if outputs else self.outputs
+        inputs = pool if pool.target is None else pool.without_sources
         if not isinstance(X, Tensor):  # bare columns are checked with the model
-            X = pool.points(X, "history.X")
+            X = inputs.points(X, "history.X")
+        if self.source is not None or X.shape[-1] == inputs.d < pool.d:
+            X = pool.at_source(X, self.source, "history.source")
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:
@@ -532,6 +538,11 @@ class History:
                 one part only.
             BotorchTensorDimensionError: If the columns or outputs differ.
         """
+        if self.source != other.source:
+            remedy = "Write `history.on(pool)` of both, which numbers the sources."
+            sources = f"got {self.source!r} and {other.source!r}"
+            wanted = "to be of one source"
+            raise ValueError(complaint("history", wanted, sources, remedy))
         if isinstance(self.X, Tensor) != isinstance(other.X, Tensor):
             wanted = "whose points have names in all parts or in none"
             remedy = "Write `history.on(pool)`, which puts them into the pool's order."
@@ -555,7 +566,7 @@ class History:
         yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
         y, both = torch.cat((self.y, other.y)), (self.X, other.X)
         X = torch.cat(both) if is_bare else pd.concat(both, ignore_index=True)
-        return History(X, y, yvar, self.outputs or other.outputs)
+        return History(X, y, yvar, self.outputs or other.outputs, self.source)
 
     def output(self, c: int) -> History:
         r"""The measurements of one output."""

@@ -63,6 +63,8 @@ else:
 
 OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
+SOURCE = "source"
+"""The last input of a pool from ``Pool.at_sources``: the number of the source."""
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 SHOWN = 6
@@ -112,12 +114,15 @@ class Pool:
             default that of ``X``, if it is a tensor. All else of a pool, observations
             and answers are on the CPU. It is not stored with the pool and changes no
             answer but for rounding.
+        target: The number of the source that is decided, for ``Pool.at_sources``, which
+            sets it.
 
     Raises:
         ValueError: If the pool is empty, an entry is not finite, a cost is negative, a
             noise variance negative, names repeat, ``table`` is no ``DataFrame``,
             a column of one cannot be encoded, a weight is negative, all are 0,
-            ``total`` is not positive, or ``device`` is not there.
+            ``total`` is not positive, ``device`` is not there, or ``target`` is given
+            without sources.
         BotorchTensorDimensionError: If an argument has another number of rows.
     """
 
@@ -132,6 +137,7 @@ class Pool:
     is_sample: bool = False
     origin: Origin | None = field(default=None, repr=False)
     device: Any = None
+    target: int | None = None
 
     @ordinary
     def __post_init__(self) -> None:
@@ -176,6 +182,8 @@ class Pool:
         if self.total is not None:
             _set_fields(self, total=in_interval(self.total, "total", 0.0, math.inf))
         _set_fields(self, is_sample=truth_value(self.is_sample, "is_sample"))
+        if self.target is not None:
+            self._check_target()
         if table is None:
             return
         wanted = "a DataFrame with one row per row of `X`"
@@ -185,6 +193,18 @@ class Pool:
             wanted = f"to have one row per row of `X` ({N})"
             raise ValueError(complaint("table", wanted, f"it has {len(table)}"))
         _set_fields(self, table=table.copy())
+
+    def _check_target(self) -> None:
+        r"""Complain unless the last column is the number of a source, row by row."""
+        M = whole_number(self.target, "target", 0) + 1
+        number = self.X[:, -1]
+        M = max(M, int(number.max()) + 1)
+        expected = torch.arange(M).to(number).repeat_interleave(len(self) // M)
+        is_split = len(self) % M == 0 and torch.equal(number, expected)
+        if (self.names or ("",))[-1] != SOURCE or not is_split:
+            wanted = "to be left out of a pool that has no sources"
+            remedy = "Write `pool.at_sources(...)`, which sets it."
+            raise ValueError(complaint("target", wanted, f"got {self.target}", remedy))
 
     @classmethod
     def from_box(
@@ -479,6 +499,60 @@ class Pool:
                 found[name] = (places[0], len(places))
         return found
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        r"""The names of the sources of a pool from ``at_sources``, else empty."""
+        if self.target is None or self.table is None:
+            return ()
+        return tuple(str(name) for name in self.table[SOURCE].unique())
+
+    @cached_property
+    def without_sources(self) -> Pool:
+        r"""The pool that ``at_sources`` repeated once for each source."""
+        return self.once(len(self.sources))
+
+    def once(self, n: int) -> Pool:
+        r"""The pool that this one repeats, without the last column.
+
+        Args:
+            n: The number of outputs or sources that the last column counts.
+        """
+        N, table = len(self) // n, self.table
+        return Pool(
+            self.X[:N, :-1],
+            names=(self.names or ())[:-1],
+            table=None if table is None else table.iloc[:N, :-1],
+            weights=None if self.weights is None else self.weights[:N],
+            total=None if self.total is None else self.total / n,
+            is_sample=self.is_sample,
+        )
+
+    def at_source(self, X: Tensor, source: str | None, name: str) -> Tensor:
+        r"""Points with the number of their source as last column.
+
+        Args:
+            X: ``n x d`` points, in the columns of the pool without sources.
+            source: The name of the source; ``None``: the target.
+            name: The argument's name, for messages.
+
+        Raises:
+            ValueError: If the pool has no such source.
+        """
+        number = self.target
+        if source is not None:
+            if source not in self.sources:
+                wanted = f"to be a source of the pool, {list(self.sources)}"
+                raise ValueError(complaint(name, wanted, f"got {source!r}"))
+            number = self.sources.index(source)
+        assert number is not None  # there are sources
+        return torch.cat((X, torch.full_like(X[:, :1], number)), dim=-1)
+
+    @property
+    def n_inputs(self) -> int:
+        r"""The number of inputs; a word is one, whatever the number of its levels."""
+        levels = [n for _, n in self.words.values()]
+        return self.d - sum(levels) + len(levels)
+
     @cached_property
     def described(self) -> Rows:
         r"""The table's description of the rows, by which they are found."""
@@ -500,6 +574,8 @@ class Pool:
             digest.update(f"total{self.total!r}".encode())
         if self.is_sample:
             digest.update(b"is_sample")
+        if self.target is not None:
+            digest.update(f"target{self.target}".encode())
         return digest.hexdigest()
 
     @property
@@ -701,37 +777,90 @@ class Pool:
         if isinstance(outputs, int):
             names = tuple(f"y{j}" for j in range(whole_number(outputs, "outputs", 2)))
         assert not isinstance(names, int)
+        return self._once_for_each(names, "outputs", OUTPUT, costs, noise_var)
+
+    def at_sources(
+        self,
+        sources: Sequence[str],
+        costs: Any,
+        target: str | None = None,
+        noise_var: Any = None,
+    ) -> Pool:
+        r"""A pool with every row once per source of values, such as a simulation.
+
+        For ``Strategy(pool.at_sources(...), goal)``, which then says which source to
+        ask next, in which row. It decides the rows of this pool, for the target alone:
+        the other sources are measured as far as they tell of it, per cost. The number
+        of the source is a last column ``source``; the table names it.
+
+        Example:
+            >>> import torch
+            >>> pool = Pool(torch.linspace(0, 1, 3).unsqueeze(-1))
+            >>> meshes = pool.at_sources(("coarse", "fine"), costs=(1, 50))
+            >>> meshes.to_frame()["source"].tolist()[2:4], meshes.target
+            (['coarse', 'fine'], 1)
+
+        Args:
+            sources: Their names: all rows of the first source come first, then those of
+                the next one.
+            costs: ``M`` costs of one measurement, or a series or dictionary by the
+                names of the sources; so ``noise_var``.
+            target: The source that the goal is about; default the last one.
+            noise_var: ``M`` known noise variances of a measurement, squares of the
+                units of ``y``; 0 for exact ones, such as simulations.
+
+        Raises:
+            ValueError: If a number is out of range, names repeat, ``target`` is none of
+                them, or the rows have costs, features or noise variances of their own.
+            BotorchTensorDimensionError: If the lengths differ.
+        """
+        found = self._once_for_each(sources, "sources", SOURCE, costs, noise_var)
+        names = [str(name) for name in sources]
+        at = names[-1] if target is None else target
+        one_of(at, "target", names)
+        return replace(found, target=names.index(at))
+
+    def _once_for_each(
+        self, names: Sequence[str], argument: str, column: str, costs: Any, noise: Any
+    ) -> Pool:
+        r"""The pool's rows once for each output or source, which a last column numbers.
+
+        Args:
+            names: The names of the outputs or sources.
+            argument: The argument that has them.
+            column: The name of the column.
+            costs: One for each.
+            noise: Their noise variances, or ``None``.
+        """
         words = _check_names(names, len(names)) if len(names) > 1 else ()
         if not words:
-            wanted = "to name at least two outputs"
-            raise ValueError(complaint("outputs", wanted, f"got {outputs!r}"))
+            wanted = f"to name at least two {argument}"
+            raise ValueError(complaint(argument, wanted, f"got {names!r}"))
         parts = ("features", "costs", "noise_var")
         own = [name for name in parts if getattr(self, name) is not None]
         columns = tuple(self.names or ())
-        if own or OUTPUT in columns:
+        if own or column in columns:
             raise ValueError(
                 "Expected a pool of bare points, but it has "
-                f"{' and '.join(own) or OUTPUT} already. Leave it out."
+                f"{' and '.join(own) or column} already. Leave it out."
             )
-        M, N, each_output = len(words), len(self), pd.Index(words)
-        costs = in_order(costs, each_output, "costs", others="the outputs")
-        each = non_negative_vector(costs, "costs", M, "output")
-        noise = None
-        if noise_var is not None:
-            noise_var = in_order(
-                noise_var, each_output, "noise_var", others="the outputs"
-            )
-            noise = non_negative_vector(noise_var, "noise_var", M, "output")
-            noise = noise.repeat_interleave(N)
+        M, N, each_one = len(words), len(self), pd.Index(words)
+
+        def numbers(given: Any, name: str) -> Tensor:
+            given = in_order(given, each_one, name, others=f"the {argument}")
+            one = argument.removesuffix("s")
+            found = non_negative_vector(given, name, M, one)
+            return found.repeat_interleave(N)
+
         number = torch.arange(M, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
         described = pd.DataFrame(self.X.numpy(), columns=list(columns))
         table = pd.concat([self.table if self.table is not None else described] * M)
-        table[OUTPUT] = [word for word in words for _ in range(N)]
+        table[column] = [word for word in words for _ in range(N)]
         return Pool(
             torch.cat((self.X.repeat(M, 1), number), dim=-1),
-            costs=each.repeat_interleave(N),
-            noise_var=noise,
-            names=(*columns, OUTPUT),
+            costs=numbers(costs, "costs"),
+            noise_var=None if noise is None else numbers(noise, "noise_var"),
+            names=(*columns, column),
             table=table.reset_index(drop=True),
             weights=None if self.weights is None else self.weights.repeat(M),
             total=None if self.total is None else M * self.total,

@@ -19,10 +19,11 @@ from botorch_lse.data.classification import Classification
 from botorch_lse.data.observations import History
 from botorch_lse.data.pool import Pool
 from botorch_lse.models.fitted import fit_additive_gp
+from botorch_lse.models.gaussian_process import FITTED_NOISE
 from botorch_lse.rules import Rule
 from botorch_lse.strategies import Above, GaussianProcess, Strategy
 from botorch_lse.strategies.composed import LEARNT_WIDTH
-from botorch_lse.surrogate.learning import FITTED_NOISE, own_random_numbers
+from botorch_lse.surrogate.learning import own_random_numbers
 
 __all__ = ["LevelSetClassifier"]
 

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
         PosteriorPath,
     )
     from botorch_lse.models.kernels import GramKernel, LearntKernel, TanimotoKernel
+    from botorch_lse.models.source_kernels import source_kernel
+    from botorch_lse.models.sources import (
+        Autoregressive,
+        Coregionalised,
+        Discrepancies,
+        LikeliestSources,
+        SourceModel,
+    )
 else:
     # The fitted ones bring BoTorch's models and SciPy, which take long to load.
     __getattr__, __dir__ = lazy_names(
@@ -32,21 +40,32 @@ else:
             ),
             "gaussian_process": "GPPrior PoolPosterior PosteriorPath",
             "kernels": "GramKernel LearntKernel TanimotoKernel",
+            "sources": (
+                "Autoregressive Coregionalised Discrepancies LikeliestSources "
+                "SourceModel"
+            ),
+            "source_kernels": "source_kernel",
         },
     )
 
 __all__ = [
+    "Autoregressive",
+    "Coregionalised",
+    "Discrepancies",
     "GPPrior",
     "GramKernel",
     "HeteroscedasticGP",
     "LearntKernel",
+    "LikeliestSources",
     "PoolPosterior",
     "PosteriorPath",
     "QuadraticNoise",
+    "SourceModel",
     "TanimotoKernel",
     "fit_additive_gp",
     "fit_heteroscedastic_gp",
     "fit_mixed_gp",
     "fit_multi_task_gp",
     "fit_single_task_gp",
+    "source_kernel",
 ]

@@ -29,6 +29,7 @@ from botorch.models.utils.gpytorch_modules import (
     get_gaussian_likelihood_with_lognormal_prior,
 )
 from botorch.posteriors.posterior import Posterior
+from botorch.settings import validate_input_scaling
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import (
     AdditiveKernel,
@@ -174,6 +175,61 @@ def fit_with_inputs(
     return explained(starts, n_replicates(train_X))
 
 
+def fit_standardised(
+    F: Tensor, y: Tensor, noise: Tensor | None, kernel: Kernel
+) -> SingleTaskGP:
+    r"""A model of values that are standardised already, at the kernel's own inputs.
+
+    Args:
+        F: ``n x d'``.
+        y: ``n x 1``.
+        noise: ``n x 1`` noise variances, or ``None`` to learn one of all.
+        kernel: Squared exponentials of inputs in the unit cube, and others.
+    """
+    bound = None if noise is not None else largest_noise(F, y)
+    # Groups of values may be standardised each by itself, and columns be no inputs.
+    with validate_input_scaling(False):
+        model: SingleTaskGP = SingleTaskGP(
+            F,
+            y,
+            noise,
+            likelihood=None if noise is not None else noise_of(y, bound),
+            covar_module=kernel,
+            outcome_transform=None,
+        )
+    if noise is not None:
+        return fitted(model)[1]
+    starts = [model]
+    if bound is None:
+        starts.append(faster(model))
+    return explained(starts, n_replicates(F))
+
+
+def input_scaling(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:
+    r"""The transform of inputs that the default model has.
+
+    Args:
+        bounds: ``2 x d``.
+        words: The first column of each word, and its number of levels.
+    """
+    if words:
+        return word_codes(bounds, words).eval()
+    return Normalize(bounds.shape[-1], bounds=bounds).eval()
+
+
+def kernel_of_inputs(d: int, words: Mapping[int, int], is_sum: bool = True) -> Kernel:
+    r"""The kernel that the default model has, after ``input_scaling``.
+
+    Args:
+        d: The number of columns before it.
+        words: The first column of each word, and its number of levels.
+        is_sum: Whether it is that of a sum of functions of single inputs and of all.
+    """
+    if words:
+        return mixed_kernel(d, words)
+    return additive_kernel(d) if is_sum else default_kernel(d)
+
+
 def faster(model: AnyGP) -> AnyGP:
     r"""A copy of an unfitted model with short initial lengthscales."""
     found = deepcopy(model)
@@ -305,8 +361,8 @@ def additive_kernel(d: int) -> Kernel:
     """
     if not 1 < d <= MOST_ADDITIVE:
         return default_kernel(d)
-    single = [_scaled(_matern([column]), 0.5 / d) for column in range(d)]
-    return AdditiveKernel(*single, _scaled(_matern([*range(d)])))
+    single = [scaled(_matern([column]), 0.5 / d) for column in range(d)]
+    return AdditiveKernel(*single, scaled(_matern([*range(d)])))
 
 
 def _matern(columns: list[int]) -> MaternKernel:
@@ -377,10 +433,10 @@ def mixed_kernel(d: int, words: Mapping[int, int]) -> Kernel:
         fewer += words[first] - 1
     numbers = [column for column in range(d - fewer) if column not in codes]
     if not numbers:
-        return _scaled(_word_kernel(codes))
+        return scaled(_word_kernel(codes))
     one, other = _number_kernel(numbers), _number_kernel(numbers)
-    both = _scaled(other * _word_kernel(codes))
-    return _scaled(one) + _scaled(_word_kernel(codes)) + both
+    both = scaled(other * _word_kernel(codes))
+    return scaled(one) + scaled(_word_kernel(codes)) + both
 
 
 def _number_kernel(columns: list[int]) -> RBFKernel:
@@ -398,10 +454,16 @@ def _word_kernel(columns: list[int]) -> CategoricalKernel:
     return kernel
 
 
-def _scaled(kernel: Kernel, share: float = 0.5) -> ScaleKernel:
-    r"""A term of a kernel, with a scale around a share of the variance of values."""
+def scaled(kernel: Kernel, share: float = 0.5, spread: float = 1.0) -> ScaleKernel:
+    r"""A term of a kernel, with a scale around a share of the variance of values.
+
+    Args:
+        kernel: The term, of variance 1.
+        share: The median of the scale's prior.
+        spread: The standard deviation of its logarithm.
+    """
     found = ScaleKernel(kernel).double()
-    prior = LogNormalPrior(_double(math.log(share)), _double(1.0))
+    prior = LogNormalPrior(_double(math.log(share)), _double(spread))
     found.register_prior("outputscale_prior", prior, "outputscale")
     found.register_constraint("raw_outputscale", _above(LEAST_SCALE, _double(share)))
     return found

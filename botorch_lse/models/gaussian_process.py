@@ -99,6 +99,10 @@ MERGED = 32
 """The number of rows, expected one by one, that are put together.
 Reading a column of hundreds of tensors takes as long as computing with them."""
 
+FITTED_NOISE = 2e-6
+"""The smallest known noise in a fit, as a share of the spread of the values.
+GPyTorch raises it to 1e-6 with a warning. The process then gets the noise as it is."""
+
 WHOLE_GRAM = 400
 """The number of rows up to which all prior covariances are computed at once.
 A call of a kernel takes about as long for this table as for five of its columns."""

@@ -17,10 +17,10 @@ from torch import Tensor
 from botorch_lse.models.expectation import Sites, sites_of
 from botorch_lse.models.fitted import (
     MOST_ADDITIVE,
-    _scaled,
     additive_kernel,
     default_kernel,
     mixed_kernel,
+    scaled,
     word_codes,
 )
 from botorch_lse.models.gaussian_process import GPPrior, held
@@ -103,7 +103,7 @@ def latent_kernel(
         return mixed_kernel(d, words)
     if is_sum and 1 < d <= MOST_ADDITIVE:
         return additive_kernel(d)
-    return _scaled(default_kernel(d), 1.0)
+    return scaled(default_kernel(d), 1.0)
 
 
 class RisingMean(Mean):

@@ -35,9 +35,11 @@ from gpytorch.kernels import (
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.means import ConstantMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from gpytorch.priors import LogNormalPrior
+from gpytorch.priors import LogNormalPrior, NormalPrior
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
+
+from botorch_lse.models.source_kernels import Loadings
 
 Slope = tuple[Tensor, Tensor]
 """A parameter, and the derivative of the loss by it."""
@@ -133,11 +135,13 @@ def likelihood_of(mll: ExactMarginalLogLikelihood) -> Likelihood | None:
     known |= {id(p) for part in parts[1:] for p in part.parameters()}
     listed: Any = list(model.named_priors())
     priors = [(value_of(of), prior) for _, of, prior, value_of, _ in listed]
-    if any(type(p) is not LogNormalPrior or id(x) not in known for x, p in priors):
+    kinds_known = (LogNormalPrior, NormalPrior)
+    if any(type(p) not in kinds_known or id(x) not in known for x, p in priors):
         return None
     if not {id(parameter) for parameter in mll.parameters()} <= known:
         return None
-    return Likelihood(mll, kernel, [(x, p.loc, p.scale) for x, p in priors])
+    given = [(x, p.loc, p.scale, type(p) is LogNormalPrior) for x, p in priors]
+    return Likelihood(mll, kernel, given)
 
 
 # --- kernels --------------------------------------------------------------------------
@@ -177,6 +181,8 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
     if kind is CategoricalKernel:
         differs = (own.mT.unsqueeze(-1) != own.mT.unsqueeze(-2)).to(own)
         return Words(differs.flatten(start_dim=1), kernel.raw_lengthscale)
+    if kind is Loadings:
+        return OfSources(own.squeeze(-1).round().long(), kernel)
     if kind is ScaleKernel:  # which has taken the columns of its inner kernel
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
@@ -285,6 +291,38 @@ class Words(_OfLengthscale):
 
 
 @dataclass
+class OfSources:
+    r"""The covariances of sources that load on one process, ``a_l a_m``.
+
+    Args:
+        number: ``n`` numbers of the sources.
+        kernel: Which has the loadings.
+    """
+
+    number: Tensor
+    kernel: Loadings
+    a: Tensor = field(init=False)
+
+    def parameters(self) -> Iterator[Tensor]:
+        r"""The parameters that a fit may change."""
+        if self.kernel.free is not None:
+            yield self.kernel.free
+
+    def value(self) -> Tensor:
+        r"""The covariances at the present parameters."""
+        self.a = self.kernel.loadings[self.number]
+        return self.a.outer(self.a)
+
+    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+        r"""The derivatives of the weighted sum of the covariances."""
+        given, free = self.kernel.given, self.kernel.free
+        if free is None:
+            return
+        each = torch.zeros_like(given).index_add(0, self.number, 2 * weights @ self.a)
+        yield free, each[given.isnan()]
+
+
+@dataclass
 class Scaled:
     r"""A kernel times a number."""
 
@@ -363,13 +401,13 @@ class Likelihood:
     Args:
         mll: The marginal log likelihood of the model, in training mode.
         kernel: The model's kernel at its points.
-        priors: For each log-normal prior its parameter, the mean of the logarithm and
-            its standard deviation.
+        priors: For each normal or log-normal prior its parameter, the mean of this or
+            of its logarithm, the standard deviation, and whether it is the logarithm's.
     """
 
     mll: ExactMarginalLogLikelihood
     kernel: Term
-    priors: Sequence[tuple[Tensor, Tensor, Tensor]]
+    priors: Sequence[tuple[Tensor, Tensor, Tensor, bool]]
 
     def __call__(self) -> tuple[Tensor, list[Tensor]]:
         r"""The loss and its gradient by each parameter that is not held."""
@@ -389,11 +427,13 @@ class Likelihood:
             slopes[id(mean)] = a.sum()
             for noise in likelihood.parameters():
                 slopes[id(noise)] = half.diagonal().sum()
-            for x, centre, scale in self.priors:
-                log = x.log()
+            for x, centre, scale, is_log in self.priors:
+                log = x.log() if is_log else x
                 far = (log - centre) / scale
-                loss += (log + scale.log() + 0.5 * (far.square() + _LOG_2PI)).sum()
-                slopes[id(x)] = slopes[id(x)] - (1 + far / scale) / x
+                loss += (scale.log() + 0.5 * (far.square() + _LOG_2PI)).sum()
+                loss += log.sum() if is_log else 0.0
+                slope = (1 + far / scale) / x if is_log else far / scale
+                slopes[id(x)] = slopes[id(x)] - slope
             return loss / n, [
                 (-slopes[id(p)] / n).view(p.shape)
                 for p in self.mll.parameters()

@@ -20,6 +20,7 @@ from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import (
+    TINY,
     first_best,
     interval,
 )
@@ -31,12 +32,15 @@ from botorch_lse.models.shortlist import Shortlist
 from botorch_lse.planning.designed import (
     PosteriorProblem,
 )
+from botorch_lse.surrogate.layout import FromSources, Layout
 from botorch_lse.surrogate.posterior import Posterior
 from botorch_lse.surrogate.remarks import Remark, Slip
 
 SHORTLIST = 4096
 """The number of rows, at first, whose variances follow the planned rows.
 Few in a large pool; looking through so many takes about as long as scoring them."""
+LEAST_TOLD = 0.02
+"""The share of the most that a row tells below which a whole source is left."""
 INFORMED_SHARE = 0.5
 """The share of the prior's variance below which the data inform about a row."""
 
@@ -170,6 +174,25 @@ class SelectionContext:
     is_first_copy: Tensor
     points: Tensor
     weights: Tensor | None = None
+
+    def of_target(self, decided: slice) -> SelectionContext:
+        r"""The context of the rows that are decided, where others are measured too.
+
+        Args:
+            decided: These rows.
+        """
+        rows = torch.arange(len(self.open_rows))[decided]
+        fits = replace(
+            self.fits,
+            layout=Layout(self.fits.layout.items),
+            posteriors=tuple(p.at_rows(rows) for p in self.posteriors),
+            noise=tuple(noise[rows] for noise in self.fits.noise),
+        )
+        weights = None if self.weights is None else self.weights[rows]
+        items, open_rows = torch.arange(len(rows)), self.open_rows[rows]
+        return replace(
+            self, fits=fits, items=items, open_rows=open_rows, weights=weights
+        )
 
     @cached_property
     def region(self) -> ValueRegion | None:
@@ -435,6 +458,7 @@ def one_by_one(
     is_large = len(context.open_rows) > 4 * SHORTLIST
     has_all = context.fits.layout.n_each == 1  # outputs in each measurement
     is_plain = has_all and not context.posterior.is_correlated
+    is_plain &= not context.fits.layout.has_sources
     if falls_with_variance and is_large and is_plain:
         rows, left = _shortlisted(context, request, scores)
     else:
@@ -442,10 +466,14 @@ def one_by_one(
     if rows and len(rows) < request.size:
         planned = context.fits.expecting(torch.tensor(rows))
         context = replace(context, fits=planned)
+    is_at_source = context.fits.layout.has_sources and not context.is_initial
     while len(rows) < request.size:
-        found = _scores_by_row(context, scores, len(left))
-        open_rows = context.open_rows & (left > 0)
-        row = first_best(found, open_rows, context.tie_scale)
+        open_rows = open_now(context, replace(request, left=left), rows)
+        if is_at_source:
+            row = at_a_source(context, open_rows, scores)
+        else:
+            found = _scores_by_row(context, scores, len(left))
+            row = first_best(found, open_rows, context.tie_scale)
         if row is None:
             break
         rows.append(row)
@@ -454,6 +482,86 @@ def one_by_one(
             expected = context.fits.expecting(torch.tensor([row]))
             context = replace(context, fits=expected)
     return torch.tensor(rows, dtype=torch.long)
+
+
+def open_now(
+    context: SelectionContext, request: PlanRequest, chosen: Sequence[int]
+) -> Tensor:
+    r"""The rows that may be chosen next (bools).
+
+    Of an initial design at several sources these are rows of the source whose turn it
+    is, as long as there are any.
+
+    Args:
+        context: The belief and the rows to choose from.
+        request: How often each may still be measured.
+        chosen: The rows of the batch so far.
+    """
+    found, layout = context.open_rows & (request.left > 0), context.fits.layout
+    if not (context.is_initial and isinstance(layout, FromSources)):
+        return found
+    before = context.belief.fits.measured, request.pending
+    taken = torch.cat((*before, torch.tensor(chosen, dtype=torch.long)))
+    first = found & layout.first_rows(taken)
+    return first if bool(first.any()) else found
+
+
+def at_a_source(
+    context: SelectionContext,
+    open_rows: Tensor,
+    scores: Callable[[SelectionContext], Tensor],
+) -> int | None:
+    r"""The row with the best score, at the source that tells most of it per cost.
+
+    A measurement of the row at source ``l`` takes ``c^2 / (s^2 + v)`` off the variance
+    of the target there: ``c`` is the covariance of the two, ``s^2`` and ``v`` are
+    variance and noise at the source.
+
+    Args:
+        context: The belief and the rows to choose from.
+        open_rows: Rows that may still be measured (bools).
+        scores: See ``one_by_one``; of the target alone.
+    """
+    fits, layout = context.fits, context.fits.layout
+    assert isinstance(layout, FromSources)  # it has sources
+    found = scores(context.of_target(layout.decided))
+    items = open_rows.view(layout.n_sources, -1).any(dim=0)
+    item = first_best(found, items, context.tie_scale)
+    if item is None:
+        return None
+    rows, posterior = layout.at_sources(item), context.posterior
+    covariance = posterior.covariance_between(rows, rows[[layout.target]]).view(-1)
+    observed = posterior.variance[rows] + fits.noise[0][rows]
+    told = covariance.square() / observed.clamp_min(TINY)
+    told = told.masked_fill(~open_rows[rows], 0.0)
+    value = worth_asking(layout, rows, told)
+    costs = torch.ones_like(value)
+    if layout.pool.costs is not None:
+        costs = layout.charged(layout.pool.costs[rows], rows)
+    best = int((value / costs).masked_fill(~open_rows[rows], -1.0).argmax())
+    return int(rows[best])
+
+
+def worth_asking(layout: Layout, rows: Tensor, told: Tensor) -> Tensor:
+    r"""The amounts that rows tell, 0 at sources that tell next to nothing.
+
+    However cheap a source is, it is left once its best row tells less than
+    ``LEAST_TOLD`` of what the best row of any source tells: the decisions take time,
+    and the little that a model still expects of it rests on its finest assumptions.
+
+    Args:
+        layout: The sources.
+        rows: ``C`` rows.
+        told: ``C`` amounts.
+    """
+    if not isinstance(layout, FromSources) or len(told) == 0:
+        return told
+    source, found = layout.source_of(rows), told
+    for one in range(layout.n_sources):
+        own = source == one
+        if bool(own.any()) and float(told[own].max()) < LEAST_TOLD * float(told.max()):
+            found = found.masked_fill(own, 0.0)
+    return found
 
 
 def _scores_by_row(

@@ -46,7 +46,14 @@ from botorch_lse.models.gaussian_process import (
     keep_memory,
     row_blocks,
 )
-from botorch_lse.rules.base import Rule, SelectionContext, Serves, variance_left
+from botorch_lse.rules.base import (
+    Rule,
+    SelectionContext,
+    Serves,
+    open_now,
+    variance_left,
+    worth_asking,
+)
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.surrogate.draws import systematic_sample
 from botorch_lse.surrogate.posterior import Posterior
@@ -181,7 +188,8 @@ class LookAhead(Rule):
             previous = self.costs.end(visited, request.pending)
         chosen: list[int] = []
         while len(chosen) < request.size:
-            usable = (context.open_rows & (left > 0)).nonzero().view(-1)
+            open_rows = open_now(context, replace(request, left=left), chosen)
+            usable = open_rows.nonzero().view(-1)
             if usable.numel() == 0:
                 break
             row = self._choice(context, previous, usable)
@@ -221,6 +229,8 @@ class LookAhead(Rule):
         """
         belief, posterior = context.belief, context.posterior
         costs = None if self.costs is None else self.costs.of(previous, rows)
+        if costs is not None:
+            costs = context.fits.layout.charged(costs, rows)
         if context.is_initial:
             if context.fits.layout.n_each > 1:
                 costs = None  # each output needs its first rows, whatever they cost
@@ -230,6 +240,7 @@ class LookAhead(Rule):
             noise = belief.fits.new_noise[rows]
             reductions = Reductions(posterior, rows, targets, noise, costs)
             found = self.removed(context, reductions)
+            found = worth_asking(context.fits.layout, rows, found)
         return found if costs is None else found / costs
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 
-import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse._device import on_cpu
 from botorch_lse._validation import kind_of
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.observations import History, Observations
-from botorch_lse.data.pool import OUTPUT, Pool
+from botorch_lse.data.pool import Pool
 from botorch_lse.goals.base import Goal
+from botorch_lse.goals.layouts import layout_of
 from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
 from botorch_lse.goals.regions import Region
 from botorch_lse.models.outcomes import Outcome
@@ -25,7 +25,7 @@ from botorch_lse.rules.switching import SwitchingRule
 from botorch_lse.strategies.criteria.content import ContentStop
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
 from botorch_lse.strategies.loop import State, Strategy, check_state, each_of
-from botorch_lse.surrogate.layout import Layout, OneOutputEach
+from botorch_lse.surrogate.layout import FromSources, Layout
 from botorch_lse.surrogate.settings import GaussianProcess
 
 LEARNT_WIDTH = 4.0
@@ -50,7 +50,8 @@ class ComposedStrategy(Strategy):
 
     Args:
         pool: The candidates; with ``pool.at_outputs(...)`` a measurement gives one
-            output of a region.
+            output of a region, with ``pool.at_sources(...)`` a value of one source, of
+            which one is decided.
         goal: The question to decide, such as ``Above(0.5)``, or a region of several
             levels or outputs, ``Above(40) & Below(0.4, output=1)``.
         model: The model of the outputs, and how it is fitted.
@@ -152,7 +153,13 @@ class ComposedStrategy(Strategy):
     @cached_property
     def layout(self) -> Layout:
         r"""The layout: which outputs a measurement of a row reveals."""
-        return layout_of(self.pool, self.goal)
+        found = layout_of(self.pool, self.goal)
+        past = self.model.history
+        if past is None or not isinstance(found, FromSources):
+            return found
+        number = past.on(self.pool).X[:, -1].long()
+        told = number.bincount(minlength=found.n_sources).tolist()
+        return replace(found, told=tuple(told))
 
     @cached_property
     def directions(self) -> tuple[bool, ...] | None:
@@ -177,7 +184,7 @@ class ComposedStrategy(Strategy):
     @property
     def candidates(self) -> Pool:
         r"""The rows to decide about: the pool's, without the column of outputs."""
-        return self.layout.candidates
+        return self.layout.items
 
     def at_candidates(self, observations: Observations) -> Observations:
         r"""The measurements, numbered by the rows of ``candidates`` they belong to."""
@@ -274,35 +281,3 @@ def default_rule(goal: Goal, pool: Pool, of_content: bool = False) -> Rule:
             return ExpectedFeasibility(by_weight=True)
         return SwitchingRule((Straddle(), Ambiguity()))
     return SwitchingRule((ExpectedMisclassification(batch="joint"), Ambiguity()))
-
-
-def layout_of(pool: Pool, goal: Goal) -> Layout:
-    r"""The layout of a pool: its rows measure all outputs of the goal, or one of them.
-
-    Raises:
-        UnsupportedError: If rows measure one output each, and the goal is no region.
-        ValueError: If it is a region of other outputs.
-    """
-    if (pool.names or ("",))[-1] != OUTPUT or goal.facts.n_outputs == 1:
-        return Layout(pool, goal.facts.n_outputs)
-    M, number = goal.facts.n_outputs, pool.X[:, -1]
-    names = goal.facts.names
-    if goal.facts.n_comparisons == 0:
-        raise UnsupportedError(
-            "Expected a region as `goal`, such as `Above(1) & Below(2, output=1)`, "
-            f"where rows measure one output each, but got {type(goal).__name__}."
-        )
-    expected = torch.arange(M).to(number).repeat_interleave(len(pool) // M)
-    if len(pool) % M or not torch.equal(number, expected):
-        raise ValueError(
-            f"Expected `pool` at the {M} outputs of the `goal`, but its column "
-            f"{OUTPUT!r} has {int(number.max()) + 1}. Write `pool.at_outputs(...)` "
-            "with as many outputs."
-        )
-    found = OneOutputEach(pool, M)
-    if names and names != found.names:
-        raise ValueError(
-            "Expected `pool.at_outputs` to name the outputs in the order of the "
-            f"`goal`, {names}, but got {found.names}."
-        )
-    return found

@@ -433,8 +433,10 @@ class GaussianAlgorithm(Algorithm):
 
     @cached_property
     def item_rows(self) -> Tensor:
-        r"""The rows of the posterior that are items: the last ones."""
+        r"""The rows of the posterior that are items: the last ones, or the target's."""
         n = len(self.model.rows)
+        if self.items is self.model.layout.items:
+            return torch.arange(n)[self.model.layout.decided]
         return torch.arange(n - len(self.items), n)
 
     def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
@@ -662,11 +664,8 @@ class GaussianAlgorithm(Algorithm):
 
     def _items_of(self, rows: Tensor) -> Tensor:
         r"""The items that rows measure, if the items are the candidates (bools)."""
-        found = torch.zeros(len(self.items), dtype=torch.bool)
-        rows = self.model.layout.at(rows)
-        if len(self.items) == len(self.model.candidates):
-            found[rows] = True
-        return found
+        # Of items that are no rows none is found: their places come after all rows.
+        return torch.isin(self.item_rows, self.model.layout.at(rows))
 
     @cached_property
     def _evidence(self) -> Evidence:
@@ -725,6 +724,10 @@ class GaussianAlgorithm(Algorithm):
         """
         if self.level_z is None:
             return prior
+        layout = self.model.layout
+        history, X = layout.of_target(history), self.model.candidates.X[layout.decided]
+        if len(history) == 0:
+            return prior
         (values, _), y = row_means(history, torch.zeros_like(history.y)), history.y
         before = self.model.outputs[output].history
         if before is not None:
@@ -741,8 +744,8 @@ class GaussianAlgorithm(Algorithm):
         farthest = max(abs(level - centre) for level in levels)
         if farthest > 0 and self.model.outputs[output].are_alike(history):
             # Such values say nothing of a scale: a fit takes 1 for it, in any units.
-            return prior.in_scale(farthest / z, self.model.candidates.X)
-        return prior.at_least(farthest / z, self.model.candidates.X)
+            return prior.in_scale(farthest / z, X)
+        return prior.at_least(farthest / z, X)
 
     def _levels_near(self, output: int, values: Tensor) -> list[float]:
         r"""The levels of an output that a fitted model must hold plausible.
@@ -763,7 +766,7 @@ class GaussianAlgorithm(Algorithm):
 
         Only for a fitted model, and until every row was measured that can be.
         """
-        side = None
+        side, history = None, self.model.layout.of_target(history)
         may_be = self.needs_both_sides and not self.goal.facts.seeks_best
         # An answer of yes or no lies on no side; both were seen, or there is no model.
         if may_be and not is_complete and not self.model.has_outcomes:
@@ -926,7 +929,8 @@ class GaussianAlgorithm(Algorithm):
 
     def plan(self, belief: Belief, request: PlanRequest) -> Tensor:
         r"""The rows to measure next, replicates included; see ``Algorithm.plan``."""
-        if belief.one_sided is not None:
+        # Where the target may be on the other side, other sources tell.
+        if belief.one_sided is not None and not self.model.layout.has_sources:
             # While all data lie on one side of the level, the unfitted model plans,
             # which looks far from all measured rows: a model fitted to such data may
             # have lengthscales that are much too long.
@@ -1116,10 +1120,10 @@ class GaussianAlgorithm(Algorithm):
 
     def _is_any_open_usable(self, belief: Belief, usable: Tensor) -> bool:
         r"""Whether an open item is a row that may be measured, and decided by it."""
-        is_own = self.items is self.pool
+        is_own = self.items is self.pool or self.model.layout.has_sources
         if not (is_own and isinstance(self.goal, Region)):
             return False  # sides hang on several items, or a row on several rows
-        is_open = belief.sides.side == UNDECIDED
+        is_open, usable = belief.sides.side == UNDECIDED, usable[self.item_rows]
         return bool(torch.isin(self.points[is_open], self.points[usable]).any())
 
     def repeats_left(
@@ -1212,7 +1216,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def has_content(self) -> bool:
         r"""Whether rows on one side have a meaningful share of the pool."""
-        is_own = self.items is self.model.candidates
+        is_own = self.items is self.model.layout.items
         is_level = isinstance(self.goal, Region) or self.goal.facts.has_one_level
         return is_own and is_level
 
@@ -1351,7 +1355,7 @@ class GaussianAlgorithm(Algorithm):
 
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""The expected number of further evaluations until everything is decided."""
-        found, n = self._forecast(belief, told), len(self.pool)
+        found, n = self._forecast(belief, told), len(self.items)
         if found.more_than is not None:
             return replace(found, basis=ENDLESS)
         if found.observations is None or found.observations <= n:
@@ -1374,6 +1378,9 @@ class GaussianAlgorithm(Algorithm):
         posterior = belief.posterior
         beta = self.width_of(belief.n_intervals + 1, posterior)
         facts = self.goal.facts
+        if self.model.layout.has_sources:  # as if the target alone were measured
+            few, few_belief = self._at_rows(belief, self.item_rows)
+            return few._forecast(few_belief, told)
         if facts.n_outputs > 1 or facts.n_comparisons != 1:
             return self._planned_forecast(belief, beta)
         if not self.forecasts_by_design:

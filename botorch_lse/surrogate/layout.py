@@ -15,6 +15,21 @@ from botorch_lse.data.pool import OUTPUT, Pool
 from botorch_lse.models.correlated import covariance_between
 from botorch_lse.models.gaussian_process import PoolPosterior
 
+LEAST_COST = 0.01
+"""The least cost of a measurement that a rule counts, as a share of the target's.
+A source that is a thousand times cheaper would win every comparison per cost until
+nothing is left to learn from it, and each of its measurements takes a decision."""
+FIRST_AT_TARGET, LEAST_AT_TARGET = 2, 4
+"""The number of initial rows at the target for each input, beside two, and the least.
+Its first values teach how the sources differ, the others where the level may be."""
+FIRST_AT_SOURCES = (4, 10)
+"""The least and largest number of initial rows for each input at any other source."""
+SHARE_FIRST = 0.25
+"""The largest share of a small pool that is measured before the rule takes over."""
+MOST_FIRST_INPUTS = 10
+"""The largest number of inputs that count for these numbers.
+Of a thousand bits of fingerprints few are free; 100 rows do not fill ten inputs."""
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -48,8 +63,18 @@ class Layout:
 
     @property
     def candidates(self) -> Pool:
-        r"""The pool whose rows are decided."""
+        r"""The rows at which the posteriors are computed."""
         return self.pool
+
+    @property
+    def items(self) -> Pool:
+        r"""The pool whose rows are decided."""
+        return self.candidates
+
+    @property
+    def decided(self) -> slice:
+        r"""The candidates that are decided."""
+        return slice(None)
 
     def candidates_of(self, output: int) -> Pool:
         r"""The candidates, with the known noise of one output."""
@@ -89,6 +114,31 @@ class Layout:
     def revealed(self, output: int) -> Sequence[int]:
         r"""The outputs that a measurement of an output reveals."""
         return range(self.n_outputs)
+
+    # --- sources ----------------------------------------------------------------------
+
+    @property
+    def has_sources(self) -> bool:
+        r"""Whether most rows are measured only for what they tell of others."""
+        return False
+
+    @property
+    def first_of_sources(self) -> tuple[int, ...]:
+        r"""The sizes of the initial design at each source; empty without sources."""
+        return ()
+
+    def of_target(self, data: Observations) -> Observations:
+        r"""The measurements of what is decided, without those of other sources."""
+        return data
+
+    def charged(self, costs: Tensor, rows: Tensor) -> Tensor:
+        r"""The costs by which a rule divides what rows tell.
+
+        Args:
+            costs: ``C`` costs of rows.
+            rows: ``C`` rows.
+        """
+        return costs
 
     # --- numbers of each output -------------------------------------------------------
 
@@ -227,16 +277,8 @@ class OneOutputEach(Layout):
 
     @cached_property
     def candidates(self) -> Pool:
-        r"""The pool whose rows are decided."""
-        pool, N, table = self.pool, self._n_candidates, self.pool.table
-        return Pool(
-            pool.X[:N, :-1],
-            names=(pool.names or ())[:-1],
-            table=None if table is None else table.iloc[:N].drop(columns=OUTPUT),
-            weights=None if pool.weights is None else pool.weights[:N],
-            total=None if pool.total is None else pool.total / self.n_outputs,
-            is_sample=pool.is_sample,
-        )
+        r"""The pool whose rows are decided, without the column of outputs."""
+        return self.pool.once(self.n_outputs)
 
     def candidates_of(self, output: int) -> Pool:
         r"""The candidates, with the known noise of one output."""
@@ -357,6 +399,129 @@ class OneOutputEach(Layout):
 def _located(posterior: PoolPosterior, noise: Tensor, rows: Tensor) -> PoolPosterior:
     zeros = torch.zeros(len(rows), dtype=torch.float64)
     return posterior.observe(rows, zeros, noise[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class FromSources(Layout):
+    r"""The layout of a pool from ``Pool.at_sources``: one of the sources is decided.
+
+    Row ``l N + i`` measures source ``l`` of item ``i``. There is one posterior, of all
+    rows, so that all measurements inform of the target; its rows alone are items.
+
+    Args:
+        told: The number of points that a history has measured at each source.
+    """
+
+    told: tuple[int, ...] = ()
+
+    @property
+    def target(self) -> int:
+        r"""The number of the source that is decided."""
+        assert self.pool.target is not None  # as ``Pool.at_sources`` makes it
+        return self.pool.target
+
+    @property
+    def n_sources(self) -> int:
+        r"""``M``."""
+        return len(self.pool.sources)
+
+    @property
+    def n_items(self) -> int:
+        r"""``N``."""
+        return len(self.pool) // self.n_sources
+
+    @property
+    def has_sources(self) -> bool:
+        r"""Whether most rows are measured only for what they tell of others."""
+        return True
+
+    @property
+    def items(self) -> Pool:
+        r"""The pool whose rows are decided, without the column of sources."""
+        return self.pool.without_sources
+
+    @property
+    def decided(self) -> slice:
+        r"""The rows of the target."""
+        return slice(self.target * self.n_items, (self.target + 1) * self.n_items)
+
+    def by_row(self, of_candidates: Tensor) -> Tensor:
+        r"""The numbers of items, once for each source."""
+        return of_candidates.repeat(self.n_sources)
+
+    def at_sources(self, item: int) -> Tensor:
+        r"""The rows that measure an item, one for each source."""
+        return item + self.n_items * torch.arange(self.n_sources)
+
+    def source_of(self, rows: Tensor) -> Tensor:
+        r"""The numbers of the sources that rows measure."""
+        return rows // self.n_items
+
+    def of_target(self, data: Observations) -> Observations:
+        r"""The measurements of what is decided, without those of other sources."""
+        is_own = self.source_of(data.indices) == self.target
+        return data.select(is_own.nonzero().view(-1))
+
+    def at_candidates(self, data: Observations) -> Observations:
+        r"""The measurements of the target, at rows of the items."""
+        found = self.of_target(data)
+        return replace(found, indices=found.indices % self.n_items)
+
+    @cached_property
+    def _costs(self) -> Tensor:
+        assert self.pool.costs is not None  # as ``Pool.at_sources`` makes it
+        return self.pool.costs.view(self.n_sources, -1)[:, 0]
+
+    def charged(self, costs: Tensor, rows: Tensor) -> Tensor:
+        r"""The costs of rows, at least a share of the target's: see ``LEAST_COST``."""
+        return costs.maximum(LEAST_COST * self._costs[self.target])
+
+    @cached_property
+    def first_of_sources(self) -> tuple[int, ...]:
+        r"""The sizes of the initial design at each source, few at the target.
+
+        The other sources get what the target's share costs, within the limits of
+        ``FIRST_AT_SOURCES`` for each input.
+        """
+        d, N = min(self.items.n_inputs, MOST_FIRST_INPUTS), self.n_items
+        at_target = max(FIRST_AT_TARGET * d + 2, LEAST_AT_TARGET)
+        least, most = (share * d for share in FIRST_AT_SOURCES)
+        price = at_target * self._costs[self.target] / self._costs.clamp_min(1e-300)
+        found = price.clamp(max(least, LEAST_AT_TARGET), most).long()
+        found[self.target] = at_target
+        limit = max(int(SHARE_FIRST * N), LEAST_AT_TARGET)
+        found = found.clamp_max(min(limit, N))
+        if self.told:
+            found = (found - torch.tensor(self.told)).clamp_min(0)
+        return tuple(found.tolist())
+
+    def first_rows(self, taken: Tensor) -> Tensor:
+        r"""The rows from which the next one of an initial design comes (bools).
+
+        Those of the source that is farthest behind its share. The design is nested: at
+        the target rows come first that another source has measured, as differences of
+        sources are seen best where both were measured.
+
+        Args:
+            taken: Rows that were measured, or are planned.
+        """
+        wanted = torch.tensor(self.first_of_sources, dtype=torch.float64)
+        source = self.source_of(taken)
+        share = torch.bincount(source, minlength=self.n_sources) / wanted
+        # Of sources that are equally far behind the target is the last one, and none
+        # is behind of which enough was told before the run.
+        share[self.target] += 1e-9
+        share[wanted == 0] = torch.inf
+        at = int(share.argmin())
+        found = torch.zeros(self.n_sources, self.n_items, dtype=torch.bool)
+        found[at] = True
+        if at == self.target:
+            seen = torch.zeros_like(found).view(-1).index_fill(0, taken, True)
+            seen = seen.view_as(found)
+            nested = seen.any(dim=0) & ~seen[at]
+            if bool(nested.any()):
+                found[at] = nested
+        return found.view(-1)
 
 
 @dataclass(frozen=True, eq=False)

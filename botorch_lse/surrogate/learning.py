@@ -22,10 +22,12 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import round_generator
 from botorch_lse.models.expectation import sites_of
 from botorch_lse.models.gaussian_process import (
+    FITTED_NOISE,
     JITTER,
     GPPrior,
 )
 from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.sources import SourceModel, fit_sources
 from botorch_lse.surrogate.remarks import widths_beyond
 
 if TYPE_CHECKING:
@@ -55,9 +57,6 @@ ALIKE = 1e-12
 UNFITTED_NOISE = 1e-2
 """The noise variance assumed before any fit, as a share of the prior's.
 Without noise a row next to a chosen one would count as known."""
-FITTED_NOISE = 2e-6
-"""The smallest known noise in a fit, as a share of the spread of the values.
-GPyTorch raises it to 1e-6 with a warning. The process then gets the noise as it is."""
 _RANDOM_LOCK = RLock()
 """A lock held while a fit uses torch's random numbers, which all threads share.
 Of two fits that both put back what they found, the one that started later would put
@@ -128,7 +127,13 @@ class OutputModel:
                 f"Expected `history` with the {self.pool.d} columns of the pool, but "
                 f"got {self.history.X.shape[-1]}."
             )
-        if fitted.fixed_prior(self.model) is None:
+        if isinstance(self.model, SourceModel) and self.pool.target is None:
+            wanted = "to be a model of sources only for a pool that has them"
+            remedy = "Write `pool.at_sources(...)`, or another model."
+            raise ValueError(
+                complaint("model", wanted, f"got {kind_of(self.model)}", remedy)
+            )
+        if self._fixed_prior is None:
             return
         assert self.fixed is not None  # it is the prior, after its history
         _one_process(self.fixed)
@@ -171,8 +176,13 @@ class OutputModel:
     @cached_property
     def fixed(self) -> GPPrior | None:
         r"""The prior if hyper-parameters are fixed, else ``None``."""
-        prior = fitted.fixed_prior(self.model)
+        prior = self._fixed_prior
         return None if prior is None else self.given(prior)
+
+    @property
+    def _fixed_prior(self) -> GPPrior | None:
+        is_learnt = self.model is None or isinstance(self.model, SourceModel)
+        return None if is_learnt else fitted.fixed_prior(self.model)
 
     def given(self, prior: GPPrior) -> GPPrior:
         r"""The process of the prior once its history is known.
@@ -365,10 +375,14 @@ class OutputModel:
         y, yvar = values.unsqueeze(-1), None
         if noise is not None:
             spread = float(values.var(correction=0)) or 1.0  # 1: as Standardize has
-            yvar = noise.clamp_min(FITTED_NOISE * spread).unsqueeze(-1)
+            least = FITTED_NOISE * spread if self.pool.target is None else 0.0
+            yvar = noise.clamp_min(least).unsqueeze(-1)  # by source: when fitted
         own_seed = round_generator(seed, n_rounds).initial_seed()
         with own_random_numbers(own_seed, X.device):
-            if callable(self.model):
+            if self.pool.target is not None and not callable(self.model):
+                of_sources = self.model if isinstance(self.model, SourceModel) else None
+                prior = fit_sources(of_sources, X, y, yvar, self.pool)
+            elif callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
             else:
                 prior = GPPrior.taken_from(self._default(X, y, yvar))

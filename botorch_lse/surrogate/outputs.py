@@ -27,8 +27,9 @@ from botorch_lse.models.gaussian_process import (
     checked_budget,
 )
 from botorch_lse.models.kernels import LearntKernel
+from botorch_lse.models.sources import SourceModel, unfitted_sources
 from botorch_lse.surrogate.assumptions import Refuted, by_repeats
-from botorch_lse.surrogate.layout import Layout
+from botorch_lse.surrogate.layout import MOST_FIRST_INPUTS, SHARE_FIRST, Layout
 from botorch_lse.surrogate.remarks import gross
 
 if TYPE_CHECKING:
@@ -56,11 +57,6 @@ DECIDING_PER_INPUT = 10
 """The number of measurements per input before a learnt model decides anything.
 With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early
 that all is decided in 17 of 40 runs; with ten per input in 4."""
-SHARE_FIRST = 0.25
-"""The largest share of a small pool that is measured before the rule takes over."""
-MOST_FIRST_INPUTS = 10
-"""The largest number of inputs that count for these numbers.
-Of a thousand bits of fingerprints few are free; 100 rows do not fill ten inputs."""
 REPEATS = 4
 """The number of initial rows that are measured again where the noise is learnt.
 Values of different rows alone do not tell noise from a function that varies fast; a fit
@@ -139,6 +135,8 @@ class GaussianProcesses:
             return self.n_initial if self.is_fixed else max(self.n_initial, 1)
         if self.is_fixed:
             return 0
+        if self.layout.has_sources:
+            return sum(self.layout.first_of_sources)
         each = max(FIRST_PER_INPUT * self._n_inputs + 2, LEAST_FIRST)
         share = int(SHARE_FIRST * len(self.pool) / self.layout.n_each)
         each = min(each, max(share, REPEATS)) * self.layout.n_each
@@ -153,14 +151,14 @@ class GaussianProcesses:
         if self.is_fixed or self.n_initial is not None:
             return self.wanted
         levels = [n for _, n in self.candidates.words.values()]
-        each = max(DECIDING_PER_INPUT * self._n_inputs, *levels, 0)
+        first = sum(self.layout.first_of_sources)
+        each = max(DECIDING_PER_INPUT * self._n_inputs, first, *levels)
         return self._not_told(each * self.layout.n_each)
 
     @property
     def _n_inputs(self) -> int:
         # A word is one input, whatever its levels, of which each is to be seen.
-        levels = [n for _, n in self.candidates.words.values()]
-        return min(self.candidates.d - sum(levels) + len(levels), MOST_FIRST_INPUTS)
+        return min(self.layout.items.n_inputs, MOST_FIRST_INPUTS)
 
     def _not_told(self, wanted: int) -> int:
         r"""The number of wanted rows that history has not told.
@@ -263,6 +261,8 @@ class GaussianProcesses:
         prior, model = self.unfitted, self.outputs[0].model
         if prior is None and isinstance(model, LearntKernel):
             prior = model.unfitted(self.candidates.X)
+        if prior is None and self.layout.has_sources:
+            prior = unfitted_sources(self.pool)
         if prior is None:
             words = dict(self.candidates.words.values())
             prior = fitted.unfitted_prior(self.candidates.bounds, words)
@@ -415,7 +415,8 @@ class GaussianProcesses:
         given them for.
         """
         models = [output.model for output in self.outputs]
-        is_ours = all(m is None or isinstance(m, LearntKernel) for m in models)
+        ours = LearntKernel | SourceModel | None
+        is_ours = all(isinstance(m, ours) for m in models)
         if not is_ours or self.is_fixed or self.burn_in is not None:
             return False
         return self.allows_fit(history, len(self.pool), is_complete=False)

@@ -475,19 +475,19 @@ case(
 )
 OLD = History(TABLE, [1.0, 2.0, 3.0])
 case(
-    "observations:History.append#1",
+    "observations:History.append#2",
     lambda: OLD.append(History([[1.0, 0.0, 1.0]], [1.0])),
     "Write `history.on(pool)`, which puts them into the pool's order",
     lambda: len(OLD.on(POOL).append(History([[1.0, 0.0, 1.0]], [1.0]))) == 4,
 )
 case(
-    "observations:History.append#2",
+    "observations:History.append#3",
     lambda: History([[1.0]], [1.0]).append(History([[1.0, 2.0]], [1.0])),
     "Expected a `history` of the same columns and outputs",
     lambda: len(History([[1.0]], [1.0]).append(History([[1.0]], [1.0]))) == 2,
 )
 case(
-    "observations:History.append#3",
+    "observations:History.append#4",
     lambda: History([[1.0]], [1.0]).append(History([[1.0]], [1.0], [0.1])),
     "but one part has it. Give it everywhere, or nowhere",
     lambda: len(History([[1.0]], [1.0]).append(History([[1.0]], [1.0]))) == 2,
@@ -562,17 +562,37 @@ case(
     lambda: len(BARE.at_noise_levels([0.1, 0.2], [2.0, 1.0])) == 6,
 )
 case(
-    "pool:Pool.at_outputs#1",
+    "pool:Pool._once_for_each#1",
     lambda: BARE.at_outputs(["p"], [1.0]),
     "`outputs` to name at least two outputs",
     lambda: len(BARE.at_outputs(["p", "q"], [1.0, 2.0])) == 6,
 )
 case(
-    "pool:Pool.at_outputs#2",
+    "pool:Pool._once_for_each#2",
     lambda: PRICED.at_outputs(2, [1.0, 2.0]),
     "but it has costs already. Leave it out",
     lambda: len(BARE.at_outputs(2, [1.0, 2.0])) == 6,
 )
+MESHES = BARE.at_sources(["coarse", "fine"], [1.0, 2.0])
+case(
+    "pool:Pool._check_target#1",
+    lambda: replace(BARE, target=0),
+    "Write `pool.at_sources(...)`",
+    lambda: BARE.at_sources(["coarse", "fine"], [1.0, 2.0]).target == 1,
+)
+case(
+    "pool:Pool.at_source#1",
+    lambda: History([[0.1]], [1.0], source="medium").on(MESHES),
+    "`history.source` to be a source of the pool, ['coarse', 'fine']",
+    lambda: len(History([[0.1]], [1.0], source="fine").on(MESHES)) == 1,
+)
+case(
+    "observations:History.append#1",
+    lambda: OF_FINE.append(OF_COARSE),
+    "Write `history.on(pool)` of both",
+    lambda: len(OF_FINE.on(MESHES).append(OF_COARSE.on(MESHES))) == 2,
+)
+OF_FINE, OF_COARSE = (History([[0.1]], [1.0], source=s) for s in ("fine", "coarse"))
 case(
     "pool:_check_names#1",
     lambda: replace(BARE, names=["x", "y"]),

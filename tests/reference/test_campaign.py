@@ -74,6 +74,17 @@ NO_LEVEL = {
         "fit_additive_gp": "learnt models of numbers",
         "fit_mixed_gp": "learnt models of the pool of words",
         "fit_multi_task_gp": "the level correlated",
+        **dict.fromkeys(
+            (
+                "Autoregressive",
+                "Coregionalised",
+                "Discrepancies",
+                "LikeliestSources",
+                "SourceModel",
+                "source_kernel",
+            ),
+            "pools at sources: tests/strategies/test_sources.py",
+        ),
     },
     confidence: {
         "AnytimeWidth": "of linear strategies",

@@ -1,7 +1,7 @@
 r"""Every remedy that a message about asking, telling and arguments names, executed.
 
-They are those of ``loop.py``, ``algorithm.py``, ``composed.py``, ``arguments.py`` and
-``criteria/audit.py``.
+They are those of ``loop.py``, ``algorithm.py``, ``composed.py``, ``arguments.py``,
+``layouts.py`` and ``criteria/audit.py``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ FOLDER = Path(strategies.__file__).parent
 NAMES = ("loop", "algorithm", "composed", "criteria/audit")
 FILES = [FOLDER / f"{name}.py" for name in NAMES]
 FILES.append(FOLDER.parent / "data" / "arguments.py")
+FILES.append(FOLDER.parent / "goals" / "layouts.py")
 REMEDIES = Remedies(FILES)
 case = REMEDIES.case
 Going = Generator[Any, str, None]
@@ -365,7 +366,7 @@ def levels_in_another_order(_: Path) -> Going:
     assert goal == Above((1.0, 2.0, 3.0))
 
 
-@case("composed:layout_of#1", "a region as `goal`, such as `Above(1) & Below(2")
+@case("layouts:layout_of#1", "a region as `goal`, such as `Above(1) & Below(2")
 def a_front_of_outputs_measured_apart(_: Path) -> Going:
     pool, model = POOL.at_outputs(2, costs=(1.0, 1.0)), GaussianProcess(noise_std=0.1)
     front = ParetoByDifferences(maximize=(True, True))
@@ -373,14 +374,29 @@ def a_front_of_outputs_measured_apart(_: Path) -> Going:
     assert Strategy(pool, Above(1.0) & Below(2.0, output=1), model=model)
 
 
-@case("composed:layout_of#2", "`pool.at_outputs(...)` with as many outputs")
+@case("layouts:layout_of#2", "`pool.at_outputs(...)` with as many outputs")
 def rows_of_another_number_of_outputs(_: Path) -> Going:
     region, model = Above(1.0) & Below(2.0, output=1), GaussianProcess(noise_std=0.1)
     yield lambda: Strategy(POOL.at_outputs(3, costs=(1.0,) * 3), region, model=model)
     assert Strategy(POOL.at_outputs(2, costs=(1.0,) * 2), region, model=model)
 
 
-@case("composed:layout_of#3", "in the order of the `goal`, ('p', 'q')")
+MESHES = POOL.at_sources(("coarse", "fine"), costs=(1.0, 9.0))
+
+
+@case("layouts:_from_sources#1", "a region of one output as `goal`")
+def several_outputs_of_sources(_: Path) -> Going:
+    yield lambda: Strategy(MESHES, Above(1.0) & Below(2.0, output=1))
+    assert Strategy(MESHES, Above(1.0))
+
+
+@case("layouts:_from_sources#2", "to be about the target, 'fine'")
+def a_level_of_another_source(_: Path) -> Going:
+    yield lambda: Strategy(MESHES, Above(1.0, output="coarse"))
+    assert Strategy(MESHES, Above(1.0, output="fine"))
+
+
+@case("layouts:layout_of#3", "in the order of the `goal`, ('p', 'q')")
 def outputs_named_in_another_order(_: Path) -> Going:
     region = Above(1.0, output="p") & Below(2.0, output="q")
     model, costs = GaussianProcess(noise_std=0.1), (1.0, 1.0)

@@ -1,0 +1,396 @@
+r"""Learnt models of several sources, such as coarse and fine simulations.
+
+All are sums over independent processes (``models/source_kernels.py``). They differ in
+the loadings of the sources on these, and in which of them have the same kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+from botorch_lse._validation import complaint, kind_of
+from botorch_lse.data.pool import Pool
+from botorch_lse.models.correlated import OutputKernel, OutputMean
+from botorch_lse.models.gaussian_process import (
+    FITTED_NOISE,
+    GPPrior,
+    held,
+    noise_between,
+)
+from botorch_lse.models.source_kernels import Loadings, of_inputs
+
+OWN_SHARE, OWN_SPREAD = 0.25, 2.0
+"""The likeliest variance of what a source has by itself, as a share of that of values.
+The second is the standard deviation of its logarithm: a source may differ from another
+one by next to nothing, or by all that it is."""
+FEW_SHARED = 3
+"""The number of points measured at two sources from which their correlation is read.
+It is where a fit begins, from which it finds the sign."""
+USUAL_LOADING = 0.7
+"""The loading with which a fit begins where few points are shared."""
+
+
+# --- learnt models --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceParts:
+    r"""The parts of which a model of sources is made.
+
+    Args:
+        n_sources: ``M``.
+        target: The number of the source that is decided.
+        column: Where the inputs have the number of the source.
+        process: Makes the kernel of a function of the inputs, of variance 1 or so.
+        own: Makes the kernel of what a source has by itself.
+        correlation: ``M x M`` correlations, as far as the values show them.
+    """
+
+    n_sources: int
+    target: int
+    column: int
+    process: Callable[[], Kernel]
+    own: Callable[[], Kernel]
+    correlation: Tensor
+
+    def unit(self, source: int) -> Tensor:
+        r"""The loadings of a process that one source has alone."""
+        return torch.eye(self.n_sources, dtype=torch.float64)[source]
+
+    def alone(self, source: int) -> Kernel:
+        r"""The kernel of a source's own part and offset, of which others know nothing.
+
+        The offset has variance 1: of a few values the mean is not known better.
+        """
+        loads = [Loadings(self.unit(source), self.column) for _ in range(2)]
+        return self.own() * loads[0] + loads[1]
+
+
+class SourceModel(ABC):
+    r"""A model of several sources that is fitted to their values.
+
+    Give it as ``GaussianProcess(model)`` for a pool from ``Pool.at_sources``. Each part
+    has the kernel and priors of the default model of one source.
+    """
+
+    has_one_unit: bool = False
+    """Whether all sources are told in one unit, so that differences have a meaning."""
+
+    @abstractmethod
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel that is fitted, at its initial values.
+
+        Args:
+            parts: Of what it is made.
+        """
+
+
+@dataclass(frozen=True)
+class Discrepancies(SourceModel):
+    r"""The model in which other sources are the target plus a discrepancy of their own.
+
+    ``f_l = f_L + g_l``, with independent ``g_l``: for sources that mean to say the same
+    thing in the same unit.
+
+    Source:
+        Poloczek et al. (2017), section 4; Marques et al. (2018), section 2 (CLoVER).
+    """
+
+    has_one_unit = True
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel of the target, and for each other source that of its part."""
+        others = [j for j in range(parts.n_sources) if j != parts.target]
+        return reduce(add, [parts.process(), *map(parts.alone, others)])
+
+
+@dataclass(frozen=True)
+class Autoregressive(SourceModel):
+    r"""The model in which each source is a multiple of others plus a part of its own.
+
+    ``f_l = sum_j rho_lj g_j + g_l`` over the sources before it, the target being the
+    last: a factor ``rho`` may be negative, near 0 for a source that says nothing, and
+    sources may have different units. With two sources it is that of Kennedy and
+    O'Hagan.
+
+    Source:
+        Kennedy and O'Hagan (2000), Eq. (1). Deviation: with three sources and more, a
+        source depends on all before it by factors of their own, not on the last alone.
+    """
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernels of the own parts, with free loadings of the sources after."""
+        others = [j for j in range(parts.n_sources) if j != parts.target]
+        order, terms = [*others, parts.target], list[Kernel]()
+        for place, source in enumerate(order):
+            loads = parts.unit(source)
+            loads[order[place + 1 :]] = torch.nan
+            found = Loadings(loads, parts.column)
+            start = parts.correlation[source][loads.isnan()]
+            if len(start):
+                # What the first does not explain is not known to be another's.
+                found.initialize(free=start if place == 0 else 0.0 * start)
+            own = parts.process() if place == 0 else parts.own()
+            terms.append(own * found)
+            if place > 0:
+                terms.append(Loadings(parts.unit(source), parts.column))
+        return reduce(add, terms)
+
+
+@dataclass(frozen=True)
+class Coregionalised(SourceModel):
+    r"""The model in which all sources are mixtures of processes with one kernel.
+
+    ``Cov(f_l(x), f_m(x')) = B_lm k(x, x')`` with any covariance ``B``: sources vary at
+    the same lengthscales, as products of one family may.
+
+    Source:
+        Bonilla et al. (2007); BoTorch's ``MultiTaskGP`` has the same covariance.
+    """
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel of the inputs, times ``B = A A^T`` with a triangular ``A``."""
+        terms, M = list[Kernel](), parts.n_sources
+        for j in range(M):
+            loads = torch.full((M,), torch.nan, dtype=torch.float64)
+            loads[:j] = 0.0
+            found = Loadings(loads, parts.column)
+            start = parts.correlation[j].clone() if j == 0 else 0.5 * parts.unit(j)
+            found.initialize(free=start[j:])
+            terms.append(found)
+        return parts.process() * reduce(add, terms)
+
+
+@dataclass(frozen=True)
+class LikeliestSources(SourceModel):
+    r"""The model of sources that explains the values best, chosen again at each fit.
+
+    No model of sources is best everywhere. The choice goes by the likelihood at the
+    fitted hyper-parameters less half of ``log n`` for each of them (BIC).
+
+    Args:
+        models: The models to choose from.
+
+    Raises:
+        ValueError: If one is not a model of sources, or there is none.
+
+    Source:
+        Schwarz (1978), Ann. Statist. 6, for the criterion.
+    """
+
+    models: tuple[SourceModel, ...] = (Discrepancies(), Autoregressive())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", tuple(self.models))  # it is frozen
+        for one in self.models or (None,):
+            if not isinstance(one, SourceModel):
+                wanted = "to be models of sources, such as `(Discrepancies(),)`"
+                raise ValueError(complaint("models", wanted, f"got {kind_of(one)}"))
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel of the first model; ``fit_sources`` tries all of them."""
+        return self.models[0].kernel(parts)
+
+
+# --- fits -----------------------------------------------------------------------------
+
+
+def fit_sources(
+    model: SourceModel | None,
+    train_X: Tensor,
+    train_Y: Tensor,
+    train_Yvar: Tensor | None,
+    pool: Pool,
+) -> GPPrior:
+    r"""The process of all sources, fitted to their values.
+
+    Args:
+        model: The model; ``None``: the likeliest of several.
+        train_X: ``n x (d + 1)``; the last column is the number of the source.
+        train_Y: ``n x 1``.
+        train_Yvar: ``n x 1``, or ``None`` to learn the noise, which then is the same
+            share of the variance of values at each source.
+        pool: The pool, from ``Pool.at_sources``.
+    """
+    model = model or LikeliestSources()
+    several = model.models if isinstance(model, LikeliestSources) else (model,)
+    found = [_fit(one, train_X, train_Y, train_Yvar, pool) for one in several]
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+@dataclass(frozen=True)
+class BesideSource:
+    r"""The map of all columns but the last, which is the number of the source.
+
+    Args:
+        transform: The map of the inputs.
+    """
+
+    transform: Callable[[Tensor], Tensor]
+
+    def __call__(self, X: Tensor) -> Tensor:
+        r"""The kernel's inputs at ``... x (d + 1)`` points."""
+        return torch.cat((self.transform(X[..., :-1]), X[..., -1:]), dim=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseOfSources:
+    r"""The noise variance of a new value, by its source.
+
+    Args:
+        variance: ``M`` variances.
+    """
+
+    variance: Tensor
+
+    def __call__(self, X: Tensor) -> Tensor:
+        r"""The noise variances at ``... x (d + 1)`` points."""
+        return self.variance[X[..., -1].round().long()]
+
+
+def unfitted_sources(pool: Pool) -> GPPrior:
+    r"""The prior before any data: sources that know nothing of each other.
+
+    Args:
+        pool: The pool, from ``Pool.at_sources``.
+    """
+    from botorch_lse.models.fitted import input_scaling, kernel_of_inputs
+
+    M = len(pool.sources)
+    bounds, words = pool.bounds[:, :-1], dict(pool.words.values())
+    transform = BesideSource(input_scaling(bounds, words))
+    column = transform(pool.X[:1]).shape[-1] - 1
+    eye = torch.eye(M, dtype=torch.float64)
+    same = reduce(add, [Loadings(row, column) for row in eye])
+    kernel = kernel_of_inputs(bounds.shape[-1], words, is_sum=False)
+    prior = GPPrior.from_kernel(of_inputs(kernel, column) * same)
+    prior = replace(prior, transform_inputs=transform)
+    with torch.no_grad():
+        variance = prior.variance(prior.features(pool.X[:1]))[0]
+    return replace(prior, scale=prior.scale / variance.sqrt())
+
+
+def _fit(
+    model: SourceModel, X: Tensor, Y: Tensor, yvar: Tensor | None, pool: Pool
+) -> tuple[float, GPPrior]:
+    r"""The criterion of how well a model explains the values, and its process."""
+    from botorch_lse.models import fitted
+
+    assert pool.target is not None  # as `Pool.at_sources` makes it
+    M, source, y = len(pool.sources), X[:, -1].round().long(), Y.squeeze(-1)
+    centre, scale = _units(y, source, M, model.has_one_unit)
+    bounds, words = pool.bounds[:, :-1], dict(pool.words.values())
+    transform = BesideSource(fitted.input_scaling(bounds, words))
+    F, d = transform(X), bounds.shape[-1]
+    standard = ((y - centre[source]) / scale[source]).unsqueeze(-1)
+    column = F.shape[-1] - 1
+
+    def process() -> Kernel:
+        return of_inputs(fitted.kernel_of_inputs(d, words), column)
+
+    def own() -> Kernel:
+        return fitted.scaled(process(), OWN_SHARE, OWN_SPREAD)
+
+    correlation = _correlation(F[:, :-1], standard.squeeze(-1), source, M)
+    parts = SourceParts(M, pool.target, column, process, own, correlation)
+    noise = None
+    if yvar is not None:
+        noise = yvar / scale[source].square().unsqueeze(-1)
+        noise = noise.clamp_min(FITTED_NOISE)
+    gp = fitted.fit_standardised(F, standard, noise, model.kernel(parts))
+    value = _criterion(gp) - float(scale[source].log().sum())
+    one = torch.ones((), dtype=torch.float64).to(F)
+    between = None
+    if yvar is None:
+        known = gp.likelihood.noise.detach().double() * scale.square()
+        between = noise_between(gp, float(scale[pool.target]))
+    else:
+        known = _mean_by(yvar.squeeze(-1), source, M)
+    return value, GPPrior(
+        held(OutputMean(gp.mean_module, column, scale, centre)),
+        held(OutputKernel(gp.covar_module, column, scale)),
+        one,
+        0.0 * one,
+        None,
+        transform,
+        predict_noise=NoiseOfSources(known),
+        noise_between=between,
+    )
+
+
+def _mean_by(values: Tensor, source: Tensor, M: int) -> Tensor:
+    r"""The mean of the values of each source; of all where a source has none."""
+    n, zero = torch.bincount(source, minlength=M), values.new_zeros(M)
+    found = zero.index_add(0, source, values) / n
+    return torch.where(n > 0, found, values.mean())
+
+
+def _units(
+    y: Tensor, source: Tensor, M: int, has_one_unit: bool
+) -> tuple[Tensor, Tensor]:
+    r"""The centre and the standard deviation of the values of each source (``M``).
+
+    Args:
+        y: ``n`` values.
+        source: ``n`` numbers of sources.
+        M: The number of sources.
+        has_one_unit: Whether the unit is the same for all of them.
+    """
+    centre = _mean_by(y, source, M)
+    squares = (y - centre[source]).square()
+    common = squares.mean().sqrt()
+    if not float(common) > 0:
+        common = torch.ones_like(common)
+    found = common.expand(M).clone()
+    if not has_one_unit:
+        own = _mean_by(squares, source, M).sqrt()
+        found = torch.where(own > 0, own, found)
+    return centre, found
+
+
+def _correlation(X: Tensor, y: Tensor, source: Tensor, M: int) -> Tensor:
+    r"""The correlations of sources at points that two of them share (``M x M``).
+
+    Args:
+        X: ``n x d`` points.
+        y: ``n`` values.
+        source: ``n`` numbers of sources.
+        M: The number of sources.
+    """
+    _, point = X.unique(dim=0, return_inverse=True)
+    values = torch.full((M, int(point.max()) + 1), torch.nan, dtype=torch.float64)
+    values[source, point] = y  # of repeats one
+    found = torch.eye(M, dtype=torch.float64)
+    for j, k in itertools.combinations(range(M), 2):
+        shared = values[[j, k]][:, ~values[[j, k]].isnan().any(dim=0)]
+        rho = torch.tensor(USUAL_LOADING)
+        if shared.shape[-1] >= FEW_SHARED and bool((shared.std(dim=-1) > 0).all()):
+            rho = torch.corrcoef(shared)[0, 1]
+        found[j, k] = found[k, j] = rho
+    return found
+
+
+def _criterion(model: Any) -> float:
+    r"""The log likelihood of a fitted model, less BIC's price of its parameters.
+
+    Of the standardised values: the units are the caller's business.
+    """
+    model.train()
+    with torch.no_grad():
+        prior = model(*model.train_inputs)
+        n, y = len(model.train_targets), model.train_targets
+        found = float(model.likelihood(prior, *model.train_inputs).log_prob(y))
+    model.eval()
+    k = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return found - 0.5 * k * math.log(n)
