@@ -742,7 +742,8 @@ NO_WORK: Mapping[str, str] = {
         "grows with measurements and not with rows",
         "Binary Counts HeteroscedasticGP LearntKernel PosteriorPath QuadraticNoise "
         "fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp "
-        "fit_single_task_gp",
+        "fit_single_task_gp SourceModel Autoregressive Coregionalised Discrepancies "
+        "LikeliestSources source_kernel",
     ),
     "GramKernel": "is given covariances of all rows",
     **because(

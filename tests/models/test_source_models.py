@@ -1,0 +1,152 @@
+r"""The kernels of models of sources, written out, and the fits' gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.models import SingleTaskGP
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from botorch_lse import Pool
+from botorch_lse.models import (
+    Autoregressive,
+    Coregionalised,
+    Discrepancies,
+    LikeliestSources,
+    source_kernel,
+)
+from botorch_lse.models.fitted import default_likelihood, kernel_of_inputs, scaled
+from botorch_lse.models.sources import SourceModel, SourceParts, fit_sources
+from tests.models.test_marginal import compare
+
+M, TARGET, D, N = 3, 1, 2, 12
+MODELS = [Discrepancies(), Autoregressive(), Coregionalised()]
+
+
+def points() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    X = torch.rand(N, D, generator=generator, dtype=torch.float64)
+    return X, torch.arange(N) % M
+
+
+def of_inputs(kernel: Kernel) -> Kernel:
+    kernel.active_dims = torch.arange(D)
+    return kernel
+
+
+def parts(
+    process: Kernel | None = None, own: Kernel | None = None, rho: float = 0.4
+) -> SourceParts:
+    def first() -> Kernel:
+        return process or kernel_of_inputs(D, {})
+
+    def other() -> Kernel:
+        return own or scaled(kernel_of_inputs(D, {}), 0.25, 2.0)
+
+    correlation = torch.full((M, M), rho, dtype=torch.float64).fill_diagonal_(1.0)
+    return SourceParts(M, TARGET, D, first, other, correlation)
+
+
+def wanted(model: SourceModel, K: Tensor, G: Tensor, source: Tensor) -> Tensor:
+    r"""The covariances entry by entry, from those of a process and of own parts."""
+    found = torch.empty(N, N, dtype=torch.float64)
+    for i in range(N):
+        for j in range(N):
+            one, other = int(source[i]), int(source[j])
+            is_same = float(one == other)
+            if isinstance(model, Discrepancies):
+                part = is_same * (one != TARGET) * (G[i, j] + 1.0)
+                found[i, j] = K[i, j] + part
+            elif isinstance(model, Autoregressive):
+                # In the order 0, 2, 1: g_0, 0.4 g_0 + g_2, 0.4 g_0 + 0.3 g_2 + g_1.
+                loads = torch.tensor([[1, 0, 0], [0.4, 0.3, 1], [0.4, 1, 0]]).double()
+                a, b = loads[one], loads[other]
+                found[i, j] = a[0] * b[0] * K[i, j] + (a[1:] * b[1:]).sum() * G[i, j]
+                found[i, j] += is_same * (one != 0)
+            else:
+                A = torch.tensor([[1, 0, 0], [0.4, 0.5, 0], [0.4, 0, 0.5]]).double()
+                found[i, j] = (A[one] @ A[other]) * K[i, j]
+    return found
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_a_kernel_is_what_its_docstring_says(model: SourceModel) -> None:
+    X, source = points()
+    process = of_inputs(RBFKernel().double())
+    own = of_inputs(MaternKernel(nu=2.5).double())
+    kernel = model.kernel(parts(process, own))
+    if isinstance(model, Autoregressive):  # the loading of the target on the second
+        free = [p for name, p in kernel.named_parameters() if name.endswith("free")]
+        with torch.no_grad():
+            free[1].fill_(0.3)
+    F = torch.cat((X, source.unsqueeze(-1).double()), dim=-1)
+    with torch.no_grad():
+        found = kernel(F).to_dense()
+        bare = [k(X).to_dense() for k in (process, own)]
+    torch.testing.assert_close(found, wanted(model, *bare, source))
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_gradients_of_fits_are_those_of_automatic_differentiation(
+    model: SourceModel, is_exact: bool
+) -> None:
+    X, source = points()
+    F = torch.cat((X, source.unsqueeze(-1).double()), dim=-1)
+    y = (3 * X.sum(dim=-1) + source).sin().unsqueeze(-1)
+    noise = torch.full_like(y, 0.01) if is_exact else None
+    gp: SingleTaskGP = SingleTaskGP(
+        F,
+        y,
+        noise,
+        likelihood=None if is_exact else default_likelihood(),
+        covar_module=model.kernel(parts()),
+        outcome_transform=None,
+    )
+    mll = ExactMarginalLogLikelihood(gp.likelihood, gp)
+    mll.train()
+    compare(mll)
+
+
+def test_the_likeliest_model_is_chosen() -> None:
+    X = torch.linspace(0, 6, 25, dtype=torch.float64).unsqueeze(-1)
+    pool = Pool(X).at_sources(("a", "b"), costs=(1, 9), noise_var=(1e-6, 1e-6))
+    rows = torch.cat((torch.arange(25), 25 + torch.arange(0, 25, 2)))
+    F, target = pool.X[rows], torch.sin(2 * pool.X[rows, 0])
+    for sign, likely in ((1.0, Discrepancies()), (-1.0, Autoregressive())):
+        y = torch.where(rows < 25, sign * target + 0.1 * F[:, 0].cos(), target)
+        given = y.unsqueeze(-1), torch.full((len(y), 1), 1e-6).double(), pool
+        chosen = fit_sources(LikeliestSources(), F, *given)
+        alone = fit_sources(likely, F, *given)
+        with torch.no_grad():
+            torch.testing.assert_close(
+                chosen.covariance(*2 * (chosen.features(F),)),
+                alone.covariance(*2 * (alone.features(F),)),
+            )
+
+
+def test_words_are_inputs_of_all_sources() -> None:
+    import pandas as pd
+
+    salt = ["none", "sea", "kitchen"] * 8
+    table = pd.DataFrame({"heat": torch.linspace(0, 1, 24).numpy(), "salt": salt})
+    pool = Pool(table).at_sources(("a", "b"), costs=(1, 9), noise_var=(1e-6, 1e-6))
+    assert pool.sources == ("a", "b")
+    assert pool.without_sources.n_inputs == 2
+    y = (3 * pool.X[:, 0] + pool.X[:, 1] + 0.2 * pool.X[:, -1]).unsqueeze(-1)
+    noise = torch.full_like(y, 1e-6)
+    half = torch.cat((torch.arange(24), torch.arange(24, 48, 3)))
+    prior = fit_sources(None, pool.X[half], y[half], noise[half], pool)
+    after = prior.given(pool.X[half], y[half, 0], noise[half, 0])
+    with torch.no_grad():
+        mean = after.mean(after.features(pool.X[24:]))
+    assert (mean - y[24:, 0]).abs().max() < 0.1
+
+
+def test_given_loadings_have_a_column_for_each_kernel() -> None:
+    kernels = [ScaleKernel(RBFKernel()), RBFKernel()]
+    with pytest.raises(BotorchTensorDimensionError, match="column for each of 2"):
+        source_kernel(kernels, [[1.0], [0.5]], d=1)
