@@ -86,7 +86,7 @@ def test_a_kernel_is_what_its_docstring_says(model: SourceModel) -> None:
     with torch.no_grad():
         found = kernel(F).to_dense()
         bare = [k(X).to_dense() for k in (process, own)]
-    torch.testing.assert_close(found, wanted(model, *bare, source))
+    torch.testing.assert_close(found, wanted(model, bare[0], bare[1], source))
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
