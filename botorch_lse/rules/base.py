@@ -490,7 +490,7 @@ def open_now(
     r"""The rows that may be chosen next (bools).
 
     Of an initial design at several sources these are rows of the source whose turn it
-    is, as long as there are any.
+    is, as long as there are any; later on those of the target where it is due.
 
     Args:
         context: The belief and the rows to choose from.
@@ -498,11 +498,17 @@ def open_now(
         chosen: The rows of the batch so far.
     """
     found, layout = context.open_rows & (request.left > 0), context.fits.layout
-    if not (context.is_initial and isinstance(layout, FromSources)):
+    if not isinstance(layout, FromSources):
         return found
     before = context.belief.fits.measured, request.pending
     taken = torch.cat((*before, torch.tensor(chosen, dtype=torch.long)))
-    first = found & layout.first_rows(taken)
+    if context.is_initial:
+        first = found & layout.first_rows(taken)
+    elif layout.is_target_due(taken):
+        first = torch.zeros_like(found)
+        first[layout.decided] = found[layout.decided]
+    else:
+        return found
     return first if bool(first.any()) else found
 
 

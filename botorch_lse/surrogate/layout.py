@@ -19,6 +19,10 @@ LEAST_COST = 0.01
 """The least cost of a measurement that a rule counts, as a share of the target's.
 A source that is a thousand times cheaper would win every comparison per cost until
 nothing is left to learn from it, and each of its measurements takes a decision."""
+MOST_IN_A_ROW = 20
+"""The largest number of measurements of other sources between two of the target.
+Few values of the target do not tell a useful source from a useless one, which would be
+asked until all is known of it."""
 FIRST_AT_TARGET, LEAST_AT_TARGET = 2, 4
 """The number of initial rows at the target for each input, beside two, and the least.
 Its first values teach how the sources differ, the others where the level may be."""
@@ -475,6 +479,19 @@ class FromSources(Layout):
     def charged(self, costs: Tensor, rows: Tensor) -> Tensor:
         r"""The costs of rows, at least a share of the target's: see ``LEAST_COST``."""
         return costs.maximum(LEAST_COST * self._costs[self.target])
+
+    def is_target_due(self, taken: Tensor) -> bool:
+        r"""Whether other sources have cost as much as a measurement of the target.
+
+        Or were measured ``MOST_IN_A_ROW`` times, since the last one of the target.
+
+        Args:
+            taken: Rows that were measured, or are planned, in order.
+        """
+        at = (self.source_of(taken) == self.target).nonzero().view(-1)
+        since = taken[int(at[-1]) + 1 :] if len(at) else taken
+        cost = self._costs[self.source_of(since)].sum()
+        return len(since) >= MOST_IN_A_ROW or bool(cost >= self._costs[self.target])
 
     @cached_property
     def first_of_sources(self) -> tuple[int, ...]:

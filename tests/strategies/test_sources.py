@@ -42,7 +42,7 @@ from botorch_lse.strategies import (
     SwitchingRule,
     TargetedVariance,
 )
-from botorch_lse.surrogate.layout import LEAST_COST, FromSources
+from botorch_lse.surrogate.layout import LEAST_COST, MOST_IN_A_ROW, FromSources
 
 N, M, LEVEL = 21, 2, 0.2
 LINE = torch.linspace(0, 10, N, dtype=torch.float64)
@@ -258,6 +258,26 @@ def test_a_cheap_measurement_is_charged_a_least_cost() -> None:
     rows = torch.tensor([0, N])
     charged = layout.charged(torch.tensor([1e-6, 2.0]).double(), rows)
     assert charged.tolist() == [2.0 * LEAST_COST, 2.0]
+
+
+def test_the_target_is_measured_again_after_as_much_cost_of_others() -> None:
+    for dear, most in ((3.5, 4), (1000.0, MOST_IN_A_ROW)):
+        pool = BARE.at_sources(("coarse", "fine"), costs=(1.0, dear))
+        layout = FromSources(pool)
+        coarse = torch.arange(most)
+        assert not layout.is_target_due(coarse[:-1])
+        assert layout.is_target_due(coarse)
+        assert not layout.is_target_due(torch.cat((coarse, torch.tensor([N]))))
+        for rule in (None, Straddle()):
+            strategy = Strategy(
+                replace(pool, noise_var=MESHES.noise_var),
+                Above(LEVEL),
+                model=given(),
+                rule=rule,
+            )
+            state = strategy.init()
+            state = strategy.tell(state, Observations(coarse, values(coarse)))
+            assert int(strategy.ask(state).order[0]) >= N
 
 
 # --- learnt models --------------------------------------------------------------------
