@@ -13,16 +13,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy  # which loads its packages when they are first used
 import torch
 from torch import Tensor
 
+from botorch_lse._lazy import LazyModule
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, in_interval, one_of
-from botorch_lse.functional.answers import AnswerAhead, joint_excess
+
+if TYPE_CHECKING:
+    from botorch_lse.functional import answers
+else:  # brings SciPy
+    answers = LazyModule("botorch_lse.functional.answers")
 
 FARTHEST = 8.0
 """The standard normal deviates beyond which probabilities count as 0 or 1."""
@@ -305,7 +310,7 @@ class Binary(Outcome):
         covariance of two answers, ``Phi2(a, a; s^2 / (1 + s^2)) - Phi(a)^2``.
         """
         a = mean / (1 + variance).sqrt()
-        spread = joint_excess(a, a, variance / (1 + variance)).sqrt()
+        spread = answers.joint_excess(a, a, variance / (1 + variance)).sqrt()
         share = torch.special.ndtr(a)
         return self.guess + self._width * share, self._width * spread
 
@@ -352,9 +357,9 @@ class Binary(Outcome):
         log, slope, curve = (one.masked_scatter(many, own) for one, own in pairs)
         return log, slope, curve
 
-    def ahead(self, mean: Tensor, variance: Tensor) -> AnswerAhead:
+    def ahead(self, mean: Tensor, variance: Tensor) -> answers.AnswerAhead:
         r"""One trial at each of ``C`` points, before its answer."""
-        return AnswerAhead(mean, variance, self.guess, self.lapse)
+        return answers.AnswerAhead(mean, variance, self.guess, self.lapse)
 
     def quantiles(
         self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor

@@ -33,9 +33,10 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 57_800, 33_450
-"""Of the core: lines, and lines of code; 600 and 450 of them for yes and no in tables
-and Ax, 1,500 and 850 of them for answers of yes and
+MOST_LINES, MOST_CODE = 59_600, 34_400
+"""Of the core: lines, and lines of code; 1,100 and 600 of them for several sources, 700
+and 300 for acquisition functions of one answer of yes or no and for counts of events,
+600 and 450 for yes and no in tables and Ax, 1,500 and 850 for answers of yes and
 no, 7,300 and 4,550 of them for repairs, 100 and
 50 for pairs of which few are looked at, 150 and 100 for answers from the first values
 on, 350 and 200 for likelihoods in closed form (a fit in a quarter of the time, with
@@ -45,7 +46,7 @@ model of sums and choices by it before anything is decided, 1,000 and 600 for re
 the warning of what goes, 250 and 100 for calls after many sheets and for pairs, 400 and
 300 for pages that follow a run, strategies in notebooks, sides along inputs and names
 on pictures."""
-MOST_IN_A_FILE = 1_590
+MOST_IN_A_FILE = 1_600
 MOST_IN_A_ROOM = 9_760
 MOST_ANCESTORS = 2
 """Own classes above a class."""
@@ -53,10 +54,10 @@ MOST_METHODS = 15
 """Of an interface that others implement."""
 INTERFACES = (Goal, Rule, Algorithm)
 MOST_ON_WAYS = {
-    "`ask`": (157, 26),
-    "`tell` with a fit": (296, 43),
-    "Ax's `get_next_trials`": (458, 51),
-    "`botorch-lse next`": (771, 68),
+    "`ask`": (159, 26),
+    "`tell` with a fit": (298, 43),
+    "Ax's `get_next_trials`": (462, 51),
+    "`botorch-lse next`": (779, 69),
 }
 """Functions, and files, through which a call passes; see ``ways.py``.
 Three to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.
