@@ -276,6 +276,7 @@ def an_audit_of_other_rows(_: Path) -> Going:
     model = GaussianProcess(noise_std=0.1)
     yield lambda: Strategy(pool, region, model=model, audit=(0.2, 0.1))
     assert Strategy(POOL, region, model=model, audit=(0.2, 0.1))
+    assert Strategy(pool, region, model=model)
 
 
 @case("loop:Strategy.with_history#1", "Leave `history` out")

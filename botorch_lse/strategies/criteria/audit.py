@@ -682,7 +682,7 @@ def audits(
         raise ValueError(
             "Expected no `audit` where one measurement of a row does not show whether "
             "its side is right: it needs one level or a region of measured numbers, "
-            "all outputs in one measurement, and no `targets`."
+            "all outputs in one measurement, and no `targets`. Leave `audit` out."
         )
     if facts.needs_repeats and max_repeats == 1:
         raise ValueError(BY_SIDES)
