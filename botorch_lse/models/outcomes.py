@@ -310,7 +310,9 @@ class Binary(Outcome):
         covariance of two answers, ``Phi2(a, a; s^2 / (1 + s^2)) - Phi(a)^2``.
         """
         a = mean / (1 + variance).sqrt()
-        spread = answers.joint_excess(a, a, variance / (1 + variance)).sqrt()
+        # Before there is a model the variance is infinite.
+        correlation = (variance / (1 + variance)).nan_to_num(nan=1.0)
+        spread = answers.joint_excess(a, a, correlation).sqrt()
         share = torch.special.ndtr(a)
         return self.guess + self._width * share, self._width * spread
 

@@ -19,6 +19,7 @@ from botorch_lse.strategies import (
     Between,
     Binary,
     ContentKnown,
+    Counts,
     GaussianProcess,
     Levels,
     Maximiser,
@@ -63,6 +64,14 @@ def played(strategy: Strategy, p: Tensor, seed: int = 0) -> State:
 
 def rising(outcome: Binary, pool: Pool) -> Tensor:
     return outcome.value(8 * pool.X[:, 0] - 4)
+
+
+@pytest.mark.parametrize("outcome", [Binary(guess=0.5), Counts()], ids=str)
+def test_the_answer_has_numbers_before_the_first_result(outcome) -> None:
+    strategy = Strategy(line(), Above(0.75), model=GaussianProcess(outcome=outcome))
+    answer = strategy.init().classification
+    for part in (answer.mean, answer.sigma, answer.lower, answer.upper):
+        assert not part.isnan().any()
 
 
 @pytest.mark.parametrize("outcome", [Binary(), Binary(guess=0.5, lapse=0.02)], ids=str)
