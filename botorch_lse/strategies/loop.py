@@ -245,7 +245,10 @@ class Strategy(ABC):
             return 0
         out = self.pool.rows([] if pending is None else pending, "pending")
         request = self._request(state, out, MOST_AT_ONCE)
-        return min(request.size, self._run(state).at_once(request))
+        # Of the open round what was told counts as used up, yet is not looked at before
+        # all of it is there: nothing else may be wanted until then.
+        rest = len(self.missing(state, out))
+        return min(request.size, max(rest, self._run(state).at_once(request)))
 
     @ordinary
     def missing(self, state: State, pending: Any = None) -> Tensor:

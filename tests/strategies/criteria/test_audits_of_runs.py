@@ -690,3 +690,19 @@ def test_true_is_the_usual_audit_and_false_is_none(short, pair) -> None:
         ends.append((state.stop_reason, state.n_used))
     assert ends[0] == ends[1]
     assert (ends[0][0] == "audited") == short
+
+
+def test_there_is_room_for_what_a_round_of_an_audit_lacks() -> None:
+    # Rows that the round has used up are not looked at before all of it is told.
+    line = Pool(torch.linspace(0, 1, 21, dtype=torch.float64).unsqueeze(-1))
+    y = 10 + line.X[:, 0]
+    model = GaussianProcess(n_initial=2)
+    given = {"batch_size": 7, "max_repeats": 2, "audit": (0.4, 0.2)}
+    strategy = Strategy(line, Above(0.0), model=model, **given)
+    state, generator = strategy.init(seed=0), torch.Generator().manual_seed(0)
+    while not state.is_done:
+        for row in strategy.ask(state).order.tolist():
+            assert strategy.room(state) >= len(strategy.missing(state)) > 0
+            noise = 0.3 * torch.randn(1, generator=generator, dtype=torch.float64)
+            state = strategy.tell(state, Observations([row], y[[row]] + noise))
+    assert state.n_used > 21
