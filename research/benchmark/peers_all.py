@@ -3,7 +3,6 @@ r"""Which rule leaves the fewest rows on a wrong side, on problems of several ki
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -167,10 +166,8 @@ def package_of(text: str) -> tuple[str, str]:
 def _reported(title: str, problems: Mapping[str, Problem], options: Options) -> Report:
     there = [name for name, p in problems.items() if p.is_there(options.data)]
     missing = [f"{n} ({p.file})" for n, p in problems.items() if n not in there]
-    workers = options.workers or os.cpu_count() or 1
     run = partial(peers_runs.run, data=options.data)
-    where = (workers, options.record, options.engine, options.only_recorded)
-    runs = measure(Run, run, jobs(there, options), *where)
+    runs = measure(Run, run, jobs(there, options), *options.where)
     return report(title, runs, missing)
 
 

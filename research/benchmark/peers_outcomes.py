@@ -12,7 +12,6 @@ code (error about 0.001). A fourth problem of theirs is a fit to data that are n
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -201,9 +200,7 @@ def outcomes(options: Options) -> Report:
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     order = product(range(seeds), PROBLEMS, METHODS)
     jobs = [Job(problem, method, seed) for seed, problem, method in order]
-    workers = options.workers or os.cpu_count() or 1
-    where = (workers, options.record, options.engine, options.only_recorded)
-    return report(measure(Run, run, jobs, *where))
+    return report(measure(Run, run, jobs, *options.where))
 
 
 def report(runs: Sequence[Run]) -> Report:

@@ -13,7 +13,6 @@ side of the estimate, which is that of the mean, stays below it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -148,9 +147,7 @@ def sources(options: Options) -> Report:
     r"""All cases."""
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     jobs = [Job(case, seed) for seed, case in product(range(seeds), CASES)]
-    workers = options.workers or os.cpu_count() or 1
-    where = (workers, options.record, options.engine, options.only_recorded)
-    return report(measure(Run, run, jobs, *where))
+    return report(measure(Run, run, jobs, *options.where))
 
 
 def report(runs: Sequence[Run]) -> Report:

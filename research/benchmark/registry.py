@@ -8,6 +8,7 @@ has ``SUMMARY`` and ``reproduce(quick, seeds, data)``.
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -58,6 +59,12 @@ class Options:
     device: str = "cpu"
     only: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> tuple[int, Path | None, str, bool]:
+        r"""The last arguments of ``recorded.measure``: where runs are made and kept."""
+        workers = self.workers or os.cpu_count() or 1
+        return workers, self.record, self.engine, self.only_recorded
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@ r"""How many runs until a failure probability is known, ours beside the literatu
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -306,9 +305,7 @@ def reliability(options: Options) -> Report:
     # Seed by seed, so that what ended early is balanced.
     order = product(range(seeds), runs)
     jobs = [Job(case, method, seed) for seed, (method, case) in order]
-    workers = options.workers or os.cpu_count() or 1
-    where = (workers, options.record, options.engine, options.only_recorded)
-    return report(measure(Run, run, jobs, *where))
+    return report(measure(Run, run, jobs, *options.where))
 
 
 def report(runs: Sequence[Run]) -> Report:

@@ -2,7 +2,6 @@ r"""How often a strategy that learns its model says "decided" and is wrong."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import mean, median
@@ -95,9 +94,7 @@ def trust_easy(options: Options) -> Report:
 
 
 def _reported(title: str, names: Sequence[str], options: Options) -> Report:
-    workers = options.workers or os.cpu_count() or 1
-    where = (workers, options.record, options.engine, options.only_recorded)
-    found = measure(Run, trust_runs.run, jobs(names, options), *where)
+    found = measure(Run, trust_runs.run, jobs(names, options), *options.where)
     return report(title, found)
 
 
