@@ -9,6 +9,7 @@ linear model of coregionalization).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import reduce
 from operator import add
 from typing import Any
@@ -94,8 +95,9 @@ def source_kernel(kernels: Sequence[Kernel], loadings: Any, d: int) -> Kernel:
     A = real_matrix(loadings, "loadings")
     wanted = f"to have a column for each of {len(kernels)} kernels"
     check_shape(A.shape[-1] == len(kernels), A, "loadings", wanted)
-    parts = zip(kernels, A.unbind(dim=-1), strict=True)
-    return reduce(add, [of_inputs(k.double(), d) * Loadings(a, d) for k, a in parts])
+    own = [of_inputs(deepcopy(kernel).double(), d) for kernel in kernels]
+    parts = zip(own, A.unbind(dim=-1), strict=True)
+    return reduce(add, [kernel * Loadings(a, d) for kernel, a in parts])
 
 
 def of_inputs(kernel: Kernel, d: int) -> Kernel:

@@ -50,6 +50,13 @@ def parts(
     return SourceParts(M, TARGET, D, first, other, correlation)
 
 
+def test_given_kernels_stay_as_they_are() -> None:
+    kernel = RBFKernel()
+    source_kernel([kernel, kernel], [[1.0, 0.0], [0.8, 0.6]], d=D)
+    assert kernel.active_dims is None
+    assert kernel.raw_lengthscale.dtype == torch.float32
+
+
 def wanted(model: SourceModel, K: Tensor, G: Tensor, source: Tensor) -> Tensor:
     r"""The covariances entry by entry, from those of a process and of own parts."""
     found = torch.empty(N, N, dtype=torch.float64)
