@@ -527,7 +527,7 @@ class History:
         if not isinstance(X, Tensor):  # bare columns are checked with the model
             X = inputs.points(X, "history.X")
         if self.source is not None or X.shape[-1] == inputs.d < pool.d:
-            X = pool.at_source(X, self.source, "history.source")
+            X = pool.at_source(X, self.source)
         return History(X, y, yvar, names)
 
     def append(self, other: History) -> History:

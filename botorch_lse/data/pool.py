@@ -29,6 +29,7 @@ from botorch_lse._validation import (
     real_matrix,
     real_vector,
     row_indices,
+    same_columns,
     truth_value,
     usable_device,
     whole_number,
@@ -527,24 +528,28 @@ class Pool:
             is_sample=self.is_sample,
         )
 
-    def at_source(self, X: Tensor, source: str | None, name: str) -> Tensor:
-        r"""Points with the number of their source as last column.
+    def at_source(self, X: Tensor, source: str | None) -> Tensor:
+        r"""Points of a history with the number of their source as last column.
 
         Args:
             X: ``n x d`` points, in the columns of the pool without sources.
             source: The name of the source; ``None``: the target.
-            name: The argument's name, for messages.
 
         Raises:
             ValueError: If the pool has no such source.
+            BotorchTensorDimensionError: If there are other columns.
         """
-        number = self.target
+        number, name = self.target, "history.source"
+        if number is None:
+            wanted, remedy = "to be left out", "Write `pool.at_sources(...)` first."
+            came = f"got {source!r} and a pool without sources"
+            raise ValueError(complaint(name, wanted, came, remedy))
+        same_columns(X, "history.X", self.d - 1, "the pool without sources")
         if source is not None:
             if source not in self.sources:
                 wanted = f"to be a source of the pool, {list(self.sources)}"
                 raise ValueError(complaint(name, wanted, f"got {source!r}"))
             number = self.sources.index(source)
-        assert number is not None  # there are sources
         return torch.cat((X, torch.full_like(X[:, :1], number)), dim=-1)
 
     @property
@@ -832,10 +837,11 @@ class Pool:
             costs: One for each.
             noise: Their noise variances, or ``None``.
         """
-        words = _check_names(names, len(names)) if len(names) > 1 else ()
-        if not words:
+        if isinstance(names, str) or len(names) < 2:
             wanted = f"to name at least two {argument}"
-            raise ValueError(complaint(argument, wanted, f"got {names!r}"))
+            remedy = f'Write `{argument}=("a", "b")`.'
+            raise ValueError(complaint(argument, wanted, f"got {names!r}", remedy))
+        words = _check_names(names, len(names), argument)
         parts = ("features", "costs", "noise_var")
         own = [name for name in parts if getattr(self, name) is not None]
         columns = tuple(self.names or ())
@@ -883,7 +889,9 @@ class Pool:
         return beside(frame, pd.DataFrame({"weight": self.weights.numpy()}))
 
 
-def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+def _check_names(
+    names: Sequence[str] | None, d: int, argument: str = "names"
+) -> tuple[str, ...]:
     r"""The column names, checked to differ; ``x0, x1, ...`` where none are given."""
     if names is None:
         return tuple(f"x{i}" for i in range(d))
@@ -891,7 +899,7 @@ def _check_names(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
         wanted = f"to name each of the {d} columns of `X`"
         raise ValueError(complaint("names", wanted, f"got {names!r}"))
     if len(set(names)) != d:
-        raise ValueError(complaint("names", "to differ", f"got {list(names)}"))
+        raise ValueError(complaint(argument, "to differ", f"got {list(names)}"))
     return tuple(str(name) for name in names)
 
 

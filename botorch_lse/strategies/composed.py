@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
@@ -111,6 +112,8 @@ class ComposedStrategy(Strategy):
     max_repeats: int | None = None
     audit: tuple[float, float] | bool | None = None
     content_tol: float | ContentStop | None = None
+
+    decides_a_target: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._check_rounds()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -107,6 +107,9 @@ class Strategy(ABC):
     batch_size: int | None
     max_observations: int | None
     max_repeats: int | None
+
+    decides_a_target: ClassVar[bool] = False
+    """Whether the target is decided where the pool has several sources."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -757,6 +760,11 @@ class Strategy(ABC):
                 f"Expected `pool` to be a Pool, but got {type(self.pool).__name__}. "
                 "Write `Pool(X)`."
             )
+        if self.pool.target is not None and not self.decides_a_target:
+            wanted = f"without sources, since {type(self).__name__} decides each row"
+            remedy = "Write `Strategy(pool, Above(0.5))`, which decides the target."
+            came = f"got the sources {list(self.pool.sources)}"
+            raise UnsupportedError(complaint("pool", wanted, came, remedy))
         for name in ("batch_size", "max_observations", "max_repeats"):
             if getattr(self, name) is not None:
                 whole_number(getattr(self, name), name, 1)

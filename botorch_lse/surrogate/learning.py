@@ -151,6 +151,11 @@ class OutputModel:
             ValueError: If there is noise, or history.
             UnsupportedError: If the model is a fitted one, or fits by itself.
         """
+        if self.pool.target is not None:
+            wanted = "to be left out where a pool has sources"
+            remedy = "Model the answers of one source, on the pool without sources."
+            came = f"got {self.outcome!r}"
+            raise UnsupportedError(complaint("outcome", wanted, came, remedy))
         for name, given in (
             ("noise_std", self.noise_std),
             ("pool.noise_var", self.pool.noise_var),
@@ -158,7 +163,7 @@ class OutputModel:
         ):
             if given is not None:
                 remedy = (
-                    "An answer has no noise of its own: leave it out."
+                    "Such a result has no noise of its own: leave it out."
                     if name != "history"
                     else "Tell old answers as `Observations` of rows of the pool."
                 )

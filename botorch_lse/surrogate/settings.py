@@ -93,8 +93,9 @@ class GaussianProcess:
     increasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
+        remedy = "Write `Binary()`, or `Counts()`."
         for one in one_each(self.outcome, "outcome", None):
-            of_type(one, Outcome | None, "outcome", "an outcome", "Write `Binary()`.")
+            of_type(one, Outcome | None, "outcome", "an outcome", remedy)
         is_learnt = self.outcome is not None and self.model is None
         if not is_learnt and len(self.increasing):
             wanted = "to be left out without an `outcome`, and with a `model`"

@@ -582,6 +582,12 @@ case(
 )
 case(
     "pool:Pool.at_source#1",
+    lambda: History([[0.1]], [1.0], source="fine").on(BARE),
+    "Write `pool.at_sources(...)` first",
+    lambda: len(History([[0.1]], [1.0], source="fine").on(MESHES)) == 1,
+)
+case(
+    "pool:Pool.at_source#2",
     lambda: History([[0.1]], [1.0], source="medium").on(MESHES),
     "`history.source` to be a source of the pool, ['coarse', 'fine']",
     lambda: len(History([[0.1]], [1.0], source="fine").on(MESHES)) == 1,

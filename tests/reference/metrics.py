@@ -33,7 +33,7 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 59_600, 34_400
+MOST_LINES, MOST_CODE = 59_620, 34_400
 """Of the core: lines, and lines of code; 1,100 and 600 of them for several sources, 700
 and 300 for acquisition functions of one answer of yes or no and for counts of events,
 600 and 450 for yes and no in tables and Ax, 1,500 and 850 for answers of yes and

@@ -247,7 +247,15 @@ def a_matrix_as_pool(_: Path) -> Going:
     assert LSEStrategy(Pool(X), 0.5)
 
 
-@case("loop:Strategy._check_rounds#2", "`batch_size` of at most 6, the pool's 6 rows")
+@case("loop:Strategy._check_rounds#2", "Write `Strategy(pool, Above(0.5))`")
+def sources_for_a_strategy_that_decides_each_row(_: Path) -> Going:
+    meshes = POOL.at_sources(("coarse", "fine"), costs=(1.0, 5.0))
+    yield lambda: LSEStrategy(meshes, 0.5)
+    state = Strategy(meshes, Above(0.5)).init()
+    assert len(state.classification.above) == len(POOL)
+
+
+@case("loop:Strategy._check_rounds#3", "`batch_size` of at most 6, the pool's 6 rows")
 def a_batch_that_is_too_large(_: Path) -> Going:
     yield lambda: lse(batch_size=7, max_repeats=1)
     assert lse(batch_size=6, max_repeats=1)

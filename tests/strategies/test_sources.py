@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from scipy.stats import norm
 
@@ -33,6 +33,7 @@ from botorch_lse.strategies import (
     Above,
     Ambiguity,
     Between,
+    Binary,
     ExpectedMisclassification,
     GaussianProcess,
     MutualInformation,
@@ -43,6 +44,7 @@ from botorch_lse.strategies import (
     TargetedVariance,
 )
 from botorch_lse.surrogate.layout import LEAST_COST, MOST_IN_A_ROW, FromSources
+from tests.registry import STRATEGIES, StrategyCase
 
 N, M, LEVEL = 21, 2, 0.2
 LINE = torch.linspace(0, 10, N, dtype=torch.float64)
@@ -457,6 +459,10 @@ BAD: dict[str, Callable[[], object]] = {
     "`sources` to name at least two sources": partial(
         BARE.at_sources, ("fine",), costs=(1,)
     ),
+    "`sources` to name at least two sources, but got 'ab'": partial(
+        BARE.at_sources, "ab", costs=(1, 2)
+    ),
+    "`sources` to differ": partial(BARE.at_sources, ("a", "a"), costs=(1, 2)),
     "`target` to be one of": partial(
         BARE.at_sources, ("coarse", "fine"), costs=(1, 2), target="medium"
     ),
@@ -480,6 +486,32 @@ BAD: dict[str, Callable[[], object]] = {
 def test_what_does_not_fit_is_named(words: str) -> None:
     with pytest.raises(ValueError, match=words):
         BAD[words]()
+
+
+def test_a_history_of_a_source_has_the_inputs_alone() -> None:
+    pool = Pool(torch.rand(5, 2).double()).at_sources(("a", "b"), costs=(1, 2))
+    one_input = History(torch.zeros(3, 1), torch.zeros(3), source="a")
+    with pytest.raises(BotorchTensorDimensionError, match=r"`history.X` .* 2 columns"):
+        Strategy(pool, Above(0.5)).with_history(one_input)
+    with pytest.raises(ValueError, match=r"`history.source` to be left out"):
+        Strategy(BARE, Above(0.5)).with_history(replace(one_input, source="a"))
+
+
+def test_results_of_yes_and_no_are_refused() -> None:
+    model = GaussianProcess(outcome=Binary())
+    with pytest.raises(UnsupportedError, match="`outcome` to be left out"):
+        Strategy(MESHES, Above(0.5), model=model)
+
+
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_strategies_that_decide_each_row_refuse_sources(case: StrategyCase) -> None:
+    if case.cls.decides_a_target:
+        return
+    options = {**case.small, **case.aim(LEVEL)}
+    if case.has_several_outputs:
+        options["maximize"] = (True, False)
+    with pytest.raises(UnsupportedError, match=r"Write `Strategy\(pool, Above"):
+        case.make(MESHES, **options)
 
 
 def test_goals_of_several_outputs_or_levels_by_row_are_refused() -> None:

@@ -321,7 +321,7 @@ def test_calibration_is_of_answers_predicted_beforehand():
         (Above(75), {}, "between 0 and 1 with `outcome=Binary"),
         (Above(0.4), {"outcome": Binary(guess=0.5)}, "between 0.5 and 1"),
         (Above(0.75), {"outcome": "yes/no"}, r"Write `Binary\(\)`"),
-        (Above(0.75), {"noise_std": 0.1}, "An answer has no noise of its own"),
+        (Above(0.75), {"noise_std": 0.1}, "Such a result has no noise of its own"),
         (Above(0.75), {"norm_bound": 1.0}, "Leave `norm_bound` out"),
     ],
 )
