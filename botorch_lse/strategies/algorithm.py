@@ -325,6 +325,13 @@ class Predicts(Protocol):
     # --- the share above ---
 
     @property
+    def has_level(self) -> bool:
+        r"""Whether sides mean above one level of one output that is a number."""
+
+    def level(self, belief: Any) -> float:
+        r"""The level, where there is one."""
+
+    @property
     def has_content(self) -> bool:
         r"""Whether rows on one side have a meaningful share of the pool."""
 

@@ -25,7 +25,7 @@ from botorch_lse.confidence.calibration import (
     CalibrationWarning,
 )
 from botorch_lse.confidence.classify import ABOVE, BELOW, UNDECIDED
-from botorch_lse.confidence.judges import Judge
+from botorch_lse.confidence.judges import Judge, LevelJudge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.confidence.schedules import (
     BetaSchedule,
@@ -1214,6 +1214,17 @@ class GaussianAlgorithm(Algorithm):
         return judge
 
     @property
+    def has_level(self) -> bool:
+        r"""Whether sides mean above one level of one output that is a number."""
+        return self.goal.facts.has_one_level and not self.model.has_outcomes
+
+    def level(self, belief: Belief) -> float:
+        r"""The level, where there is one; one that is estimated by the means."""
+        judge = self.audit_judge(belief)
+        assert isinstance(judge, LevelJudge)  # of one comparison, as `has_level` says
+        return judge.level
+
+    @property
     def has_content(self) -> bool:
         r"""Whether rows on one side have a meaningful share of the pool."""
         is_own = self.items is self.model.layout.items
@@ -1344,6 +1355,7 @@ class GaussianAlgorithm(Algorithm):
             fits = replace(fits, posteriors=start)
             data = self.model.as_measured(fits, self.model.complete(data))
             fits = fits.observing(data)
+        X = self.model.layout.with_target(X)
         found = [posterior.at(X) for posterior in fits.posteriors]
         for j, outcome in enumerate(self.outcomes):
             if outcome is not None:
@@ -1494,8 +1506,10 @@ class GaussianAlgorithm(Algorithm):
             posteriors=tuple(posterior.at_rows(rows) for posterior in fits.posteriors),
             noise=tuple(noise[rows] for noise in fits.noise),
         )
+        # Of sources there are intervals of the items alone, which `rows` measure.
+        at = slice(None) if self.model.layout.has_sources else rows
         regions = tuple(
-            Regions(r.lower[rows], r.upper[rows], r.mean[rows], r.sigma[rows], pool)
+            Regions(r.lower[at], r.upper[at], r.mean[at], r.sigma[at], pool)
             for r in belief.all_regions
         )
         model = replace(self.model, pool=pool, X=None, points=None, given_layout=None)

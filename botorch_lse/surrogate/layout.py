@@ -131,6 +131,10 @@ class Layout:
         r"""The sizes of the initial design at each source; empty without sources."""
         return ()
 
+    def with_target(self, X: Tensor) -> Tensor:
+        r"""The points of the posterior for ``M x d`` points of the function."""
+        return X
+
     def of_target(self, data: Observations) -> Observations:
         r"""The measurements of what is decided, without those of other sources."""
         return data
@@ -460,6 +464,10 @@ class FromSources(Layout):
     def source_of(self, rows: Tensor) -> Tensor:
         r"""The numbers of the sources that rows measure."""
         return rows // self.n_items
+
+    def with_target(self, X: Tensor) -> Tensor:
+        r"""The points with the number of the target behind their inputs."""
+        return torch.cat((X, torch.full_like(X[..., :1], self.target)), dim=-1)
 
     def of_target(self, data: Observations) -> Observations:
         r"""The measurements of what is decided, without those of other sources."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from scipy.stats import norm
 
 from botorch_lse import History, Observations, Pool
@@ -36,6 +36,7 @@ from botorch_lse.strategies import (
     Binary,
     ExpectedMisclassification,
     GaussianProcess,
+    MinimumU,
     MutualInformation,
     State,
     Straddle,
@@ -66,6 +67,16 @@ def kernels() -> list[ScaleKernel]:
 
 def given(loadings: np.ndarray = LOADINGS) -> GaussianProcess:
     return GaussianProcess(source_kernel(kernels(), loadings, d=1))
+
+
+def sum_of(one: ScaleKernel, other: ScaleKernel, loadings: np.ndarray) -> Kernel:
+    r"""The kernel of one source alone."""
+    scaled = []
+    for kernel, loading in zip((one, other), loadings, strict=True):
+        found = ScaleKernel(kernel).double()
+        found.outputscale = float(loading) ** 2
+        scaled.append(found)
+    return scaled[0] + scaled[1]
 
 
 def dense_prior(loadings: np.ndarray = LOADINGS) -> np.ndarray:
@@ -227,6 +238,48 @@ def test_a_run_decides_the_target_by_all_sources(rule: object) -> None:
     assert 0 < int((rows >= N).sum()) < N
     assert len(state.measurements) == int((rows >= N).sum())
     assert is_replayed(strategy, state)
+
+
+@pytest.mark.parametrize("target", ["coarse", "fine"])
+def test_predictions_are_of_the_target(target: str) -> None:
+    pool = BARE.at_sources(("coarse", "fine"), COSTS, noise_var=NOISE, target=target)
+    strategy = Strategy(pool, Above(LEVEL), model=given())
+    state = told(strategy, SEEN)
+    mean, sigma = state.predict(BARE.X)
+    answer = state.classification
+    torch.testing.assert_close(mean, answer.mean, rtol=0, atol=1e-9)
+    torch.testing.assert_close(sigma, answer.sigma, rtol=0, atol=2e-5)  # jitter
+    before, _ = state.predict(BARE.X, data=state.observations.select(torch.arange(3)))
+    few = told(strategy, SEEN[:3]).classification
+    torch.testing.assert_close(before, few.mean, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("target", ["coarse", "fine"])
+def test_a_forecast_is_that_of_measuring_the_target_alone(target: str) -> None:
+    loadings = np.array([[0.8, 0.6], [0.8, 0.6]])
+    pool = BARE.at_sources(("coarse", "fine"), COSTS, noise_var=NOISE, target=target)
+    noise = NOISE[pool.sources.index(target)]
+    model = GaussianProcess(sum_of(*kernels(), loadings[0]))
+    alone = Strategy(
+        replace(BARE, noise_var=torch.full((N,), noise)), Above(LEVEL), model=model
+    )
+    both = Strategy(pool, Above(LEVEL), model=given(loadings))
+    rows = torch.tensor([2, 5, 9])
+    y = torch.sin(LINE[rows])
+    start = rows + N * pool.sources.index(target)
+    one = alone.tell(alone.init(), Observations(rows, y)).forecast()
+    other = both.tell(both.init(), Observations(start, y)).forecast()
+    assert one.observations is not None
+    assert one.observations > 1
+    assert other == one
+
+
+def test_a_run_may_end_by_the_smallest_u() -> None:
+    strategy = Strategy(MESHES, Above(LEVEL), model=given(), content_tol=MinimumU(2.0))
+    state = play(strategy)
+    assert state.stop_reason == "minimum U"
+    answer = state.classification
+    assert bool(((answer.mean - LEVEL).abs() >= 2.0 * answer.sigma).all())
 
 
 def test_a_batch_mixes_sources_and_counts_what_is_pending() -> None:

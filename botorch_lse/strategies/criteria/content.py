@@ -19,12 +19,11 @@ from botorch_lse._validation import (
     truth_value,
     whole_number,
 )
-from botorch_lse.confidence.judges import LevelJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.functional.scores import u_function
-from botorch_lse.strategies.algorithm import CONTENT, auditable, model_of
+from botorch_lse.strategies.algorithm import CONTENT, model_of
 from botorch_lse.strategies.criteria.base import Criterion, Run
 
 Source = Literal["posterior", "decided", "design"]
@@ -305,13 +304,15 @@ def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
     r"""Complain unless sides mean above one level of one output.
 
     Raises:
-        ValueError: If they do not.
+        ValueError: If they do not, or results are no numbers.
     """
-    facts = algorithm.audit_facts
-    if facts is None or facts.accuracy is None:
+    if not algorithm.has_level:
+        came = "another region"
+        if algorithm.model.has_outcomes:
+            came = "results that are no numbers"
         raise ValueError(
             f"Expected `Above(level)` with one level for `{type(rule).__name__}`, "
-            "which measures distances from it, but got another region. Write "
+            f"which measures distances from it, but got {came}. Write "
             "`ContentKnown(...)`, which takes any."
         )
 
@@ -365,10 +366,7 @@ class ContentWatch(Criterion):
         if is_early or not self.rule.may_hold(known, course):
             return ContentNote(course)
         content = run.content(answer, self.rule.confidence)
-        level = None
-        if run.algorithm.audit_facts is not None:
-            judge = run.ask(auditable(run.algorithm).audit_judge)
-            level = judge.level if isinstance(judge, LevelJudge) else None
+        level = run.ask(algorithm.level) if algorithm.has_level else None
         look = Look(content, answer, level, course)
         return ContentNote(course, note.held + 1 if self.rule.holds(look) else 0)
 
