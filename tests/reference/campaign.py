@@ -43,7 +43,7 @@ from tqdm import tqdm
 
 from botorch_lse import Observations
 from botorch_lse.plotting.report import report_of
-from botorch_lse.strategies import Levels, MinimumU, Region, State
+from botorch_lse.strategies import Binary, Levels, MinimumU, Region, State
 from tests.reference import worlds
 from tests.reference.hosts import (
     HOSTS,
@@ -141,8 +141,10 @@ class Run:
         F, std = self.world.F[rows], self.world.std[rows]
         noise = torch.randn(F.shape, generator=generator, dtype=torch.float64)
         self.n_told += len(rows)
-        if self.world.is_yes_no:
+        if self.world.outcome == Binary():
             F, std = (torch.special.ndtr(noise) < F).double(), 0 * std
+        elif self.world.outcome is not None:
+            F, std = torch.poisson(F, generator=generator), 0 * std
         y = (F + std * noise).mul(1e6).round() / 1e6
         return y[:, 0] if self.world.is_one_number else y
 

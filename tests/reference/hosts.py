@@ -38,7 +38,7 @@ from botorch_lse.ax import (
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
 from botorch_lse.cli.yes_no import PAIRS
-from botorch_lse.strategies import State
+from botorch_lse.strategies import Binary, State
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)
@@ -564,7 +564,7 @@ class ByTables:
         frame.insert(0, "name", [f"r{i:02d}" for i in range(len(frame))])
         self.frame, self.valued = frame, set[str]()
         self.asked = set[tuple[str, ...]]()
-        self.pair = run.rng.choice(PAIRS) if run.world.is_yes_no else None
+        self.pair = run.rng.choice(PAIRS) if run.world.outcome == Binary() else None
 
     @property
     def options(self) -> list[str]:

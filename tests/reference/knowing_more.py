@@ -23,7 +23,7 @@ PLAIN = {"audit": "none", "content": "none", "events": "none", "budget": "None",
          "host": "ask and tell", "history": "near", "truth": "smooth"}  # fmt: skip
 """What a run needs to be one of a pair."""
 WITHOUT_HISTORY = ("GramKernel", "TanimotoKernel", "correlated", "MultiTaskGP",
-                   "norm bound", *worlds.YES_NO)  # fmt: skip
+                   "norm bound", *worlds.OUTCOMES)  # fmt: skip
 N_NEW = 12
 """Measurements after which is counted; in the last pair once more after as many."""
 
@@ -51,7 +51,7 @@ def plain_cases(seed: int) -> Iterator[tuple[int, Mapping[str, str]]]:
     for number, case in enumerate(cases(seed)):
         is_apart = (
             case["asks"] in worlds.WITHOUT_MODEL
-            or case["pool"] in ("one output a row", "noise levels")
+            or case["pool"] in worlds.TWICE
             or case["model"] in WITHOUT_HISTORY
             or case["noise"] in ("burn-in", "exact")
         )

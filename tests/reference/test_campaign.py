@@ -74,17 +74,7 @@ NO_LEVEL = {
         "fit_additive_gp": "learnt models of numbers",
         "fit_mixed_gp": "learnt models of the pool of words",
         "fit_multi_task_gp": "the level correlated",
-        **dict.fromkeys(
-            (
-                "Autoregressive",
-                "Coregionalised",
-                "Discrepancies",
-                "LikeliestSources",
-                "SourceModel",
-                "source_kernel",
-            ),
-            "pools at sources: tests/strategies/test_sources.py",
-        ),
+        "SourceModel": "what the models of sources are",
     },
     confidence: {
         "AnytimeWidth": "of linear strategies",
@@ -103,7 +93,6 @@ NO_LEVEL = {
         "confidence_regions": "likewise",
     },
     strategies: {
-        "Counts": "another outcome, told as Binary is: tests/models/test_counts.py",
         "GaussianProcess": "what every goal is asked with",
         "NoiseWarning": "a warning",
         "ParetoEstimate": "what estimate returns",

@@ -28,19 +28,26 @@ from botorch_lse import strategies as S
 from botorch_lse.confidence import ConstantBeta, UnionBeta
 from botorch_lse.data.classification import Classification
 from botorch_lse.models import (
+    Autoregressive,
+    Coregionalised,
+    Discrepancies,
     GPPrior,
     GramKernel,
     LearntKernel,
+    LikeliestSources,
     QuadraticNoise,
     TanimotoKernel,
     fit_heteroscedastic_gp,
     fit_single_task_gp,
+    source_kernel,
 )
 from botorch_lse.strategies import Strategy
 from tests.covering import Need, pairwise
 from tests.registry import OMEGA, STRATEGIES, StrategyCase, travel
 
 Rng = random.Random
+OWN_PART = 0.3
+"""The share of a source's values that is its own, not the target's."""
 OWN = "own"
 """The level of a factor whose value the strategy itself has, or that it has not."""
 
@@ -236,6 +243,9 @@ POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
     "noise levels": lambda rng, given: Pool(scattered(rng, 12, 2)).at_noise_levels(
         [0.01, 0.1], costs=[3.0, 1.0]
     ),
+    "sources": lambda rng, given: Pool(scattered(rng, 12, 2)).at_sources(
+        SOURCES, costs=(1.0, 4.0), noise_var=given.get("noise_var") and (0.01, 0.01)
+    ),
     "row numbers": lambda rng, given: Pool(
         torch.arange(15).view(-1, 1).double(), names=("item",), **given
     ),
@@ -250,6 +260,10 @@ POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
             (torch.ones(8, 1).double(), scattered(rng, 8, 1)), dim=-1), **given
     ),
 }  # fmt: skip
+SOURCES = ("coarse", "fine")
+"""What is measured in a pool of sources; the last is the target."""
+TWICE = ("one output a row", "noise levels", "sources")
+"""Pools that have each point twice, with a number behind its inputs."""
 SIZES = {"one number": 21, "two numbers": 25, "few rows": 5, "words": 24,
          "equal rows": 18, "other units": 20, "weights": 20, "costs": 20, "sample": 32,
          "row numbers": 15, "fingerprints": 18, "features": 9,
@@ -270,8 +284,14 @@ OF_PAPERS = [n for n, case in NAMED.items() if case.family in ("confidence", "bu
 WITHOUT_MODEL = [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION, LABELS]
 BY_PAIRS = [name for name, case in NAMED.items() if case.has_several_outputs]
 
-YES_NO = ("Binary", "Binary, RBFKernel")
-"""Models of a probability, whose results are 1 and 0."""
+OUTCOMES = ("Binary", "Binary, RBFKernel", "Counts", "Counts, RBFKernel")
+"""Models of a probability, whose results are 1 and 0, and of an expected count."""
+OF_SOURCES: dict[str, Callable[[], Any]] = {
+    "Discrepancies": Discrepancies,
+    "Autoregressive": Autoregressive,
+    "Coregionalised": Coregionalised,
+    "LikeliestSources": lambda: LikeliestSources((Discrepancies(), Coregionalised())),
+}
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
 FACTORS: dict[str, tuple[str, ...]] = {
     "asks": (*NAMED, *GOALS, OF_LINEAR_REGION, LABELS),
@@ -290,7 +310,9 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "TanimotoKernel",
         "correlated",
         "MultiTaskGP",
-        *YES_NO,
+        *OUTCOMES,
+        *OF_SOURCES,
+        "source_kernel",
     ),
     "prior": ("as it is", "level_z=None", "needs_both_sides=False"),
     "history": (
@@ -396,10 +418,16 @@ NEEDS: list[Need] = [
     ("asks", [*GAUSSIAN, *GOALS, LABELS], "pool", but("pool", *LINEAR_POOLS)),
     ("pool", ["one output a row"], "asks", ["And", "Or"]),
     ("pool", ["one output a row", "noise levels"], "history", ["none"]),
+    ("pool", ["sources"], "asks", REGIONS),
+    ("pool", ["sources"], "model", ["learnt", *OF_SOURCES, "source_kernel"]),
+    ("pool", ["sources"], "audit", ["none"]),
+    ("model", [*OF_SOURCES, "source_kernel"], "pool", ["sources"]),
+    ("model", ["source_kernel"], "prior", ["as it is"]),
+    ("model", ["source_kernel"], "noise", ["known", "exact", "by row"]),
     ("pool", ["noise levels"], "asks", ["TruVaRStrategy"]),
     ("pool", ["noise levels"], "noise", ["by row"]),
     ("pool", ["noise levels"], "model", ["learnt", "RBFKernel"]),
-    ("noise", ["by row"], "pool", [*SIZES, "one output a row", "noise levels"]),
+    ("noise", ["by row"], "pool", [*SIZES, *TWICE]),
     ("model", [*FIXED, "MultiTaskGP"], "noise", ["known", "exact", "by row"]),
     ("model", ["SingleTaskGP"], "noise", ["learnt"]),
     ("model", ["HeteroscedasticGP"], "noise", ["learnt", "told"]),
@@ -410,13 +438,13 @@ NEEDS: list[Need] = [
                                                       "ParetoByDifferences"]),
     ("model", ["correlated", "MultiTaskGP"], "history", ["none"]),
     ("model", ["single"], "asks", [*GOALS]),
-    ("model", YES_NO, "asks", REGIONS),
-    ("model", YES_NO, "history", ["none"]),
-    ("model", YES_NO, "noise", ["learnt"]),
-    ("model", YES_NO, "audit", ["none"]),
-    ("model", YES_NO, "content", but("content", "MinimumU")),
-    ("model", YES_NO, "truth", but("truth", "low", "high")),
-    ("model", ["Binary, RBFKernel"], "prior", ["as it is"]),
+    ("model", OUTCOMES, "asks", REGIONS),
+    ("model", OUTCOMES, "history", ["none"]),
+    ("model", OUTCOMES, "noise", ["learnt"]),
+    ("model", OUTCOMES, "audit", ["none"]),
+    ("model", OUTCOMES, "content", but("content", "MinimumU")),
+    ("model", OUTCOMES, "truth", but("truth", "low", "high")),
+    ("model", ["Binary, RBFKernel", "Counts, RBFKernel"], "prior", ["as it is"]),
     ("model", ["norm bound"], "history", ["none"]),
     ("model", ["norm bound"], "width", ["theorem", "delta=0.2"]),
     ("model", ["norm bound"], "asks", ONE_OUTPUT),
@@ -494,7 +522,7 @@ class World:
         std: ``N x m`` standard deviations of the noise.
         tells_noise: Whether each value is told with its noise variance.
         claims: Whether what a theorem assumes is so.
-        is_yes_no: Whether the true values are probabilities of the result 1.
+        outcome: What results are, if they are no numbers with Gaussian noise.
     """
 
     strategy: Strategy
@@ -504,7 +532,7 @@ class World:
     std: Tensor
     tells_noise: bool
     claims: bool
-    is_yes_no: bool = False
+    outcome: Any = None
 
     @cached_property
     def is_one_number(self) -> bool:
@@ -556,7 +584,8 @@ class Maker:
         self.row = NAMED.get(asks)
         self.m = 2 if asks in (*OF_TWO, *BY_PAIRS) else 1
         self.is_linear = case["pool"] in LINEAR_POOLS
-        self.is_yes_no = case["model"] in YES_NO
+        word = case["model"].partition(",")[0] if case["model"] in OUTCOMES else ""
+        self.outcome = {"Binary": S.Binary(), "Counts": S.Counts()}.get(word)
         self.epsilon = float(case["epsilon"])
         self.noise = 0.8 if truth == "noisy" else 0.1
         # With a share of the maximum the function itself is shifted.
@@ -573,15 +602,14 @@ class Maker:
             given["noise_var"] = (
                 self.noise**2 * (0.5 + scattered(self.rng, size, 1)[:, 0])
             )  # fmt: skip
-        if name == "one output a row":
+        if name in TWICE:
             given = {"noise_var": True} if given else {}
         return POOLS[name](self.rng, given)
 
     @cached_property
     def points(self) -> Tensor:
         r"""The pool's inputs without the number of an output or a noise level."""
-        is_level = self.case["pool"] in ("one output a row", "noise levels")
-        return self.pool.X[:, :-1] if is_level else self.pool.X
+        return self.pool.X[:, :-1] if self.case["pool"] in TWICE else self.pool.X
 
     @cached_property
     def scale(self) -> Tensor:
@@ -646,10 +674,12 @@ class Maker:
                             dtype=torch.float64)  # fmt: skip
             w = 0 * w if self.case["truth"] == "all equal" else w
             return features @ w, None
-        is_repeated = self.case["pool"] in ("one output a row", "noise levels")
-        first = X[: len(X) // 2] if is_repeated else X
+        first = X[: len(X) // 2] if self.case["pool"] in TWICE else X
         both = self.drawn(torch.cat((first, H)))
-        F, old = both[: len(first)], both[len(first) :]
+        coarse = both
+        if self.case["pool"] == "sources":
+            coarse = both + OWN_PART * self.drawn(torch.cat((first, H)))
+        F, old = both[: len(first)], coarse[len(first) :]
         if self.case["truth"] == "at the level":
             F, old = torch.full_like(F, 0.3), torch.full_like(old, 0.3)
         shift = {"low": -9.0, "high": 9.0}.get(self.case["truth"], 0.0)
@@ -657,6 +687,8 @@ class Maker:
             F, old = F + shift, old + shift
         if self.case["pool"] == "noise levels":
             F = F.repeat(2, 1)
+        if self.case["pool"] == "sources":
+            F = torch.cat((F + coarse[: len(first)] - both[: len(first)], F))
         return F, self.history_of(H, old)
 
     def history_of(self, H: Tensor, old: Tensor) -> History | None:
@@ -675,7 +707,8 @@ class Maker:
         if self.case["noise"] != "exact" and self.rng.random() < 0.2:
             known = not known  # which a pool of known noise refuses
         yvar = max(std, 0.01) ** 2 if known else None
-        return History(H, old if self.m > 1 else old[:, 0], yvar)
+        source = {"source": SOURCES[0]} if self.case["pool"] == "sources" else {}
+        return History(H, old if self.m > 1 else old[:, 0], yvar, **source)
 
     # --- strategies -------------------------------------------------------------------
 
@@ -685,10 +718,17 @@ class Maker:
         if self.case["truth"] == "at the level":
             shift = 0.0
         names = ("f", "g") if self.case["host"] == "gest-api" else (0, 1)
-        n = len(self.pool) // (2 if self.case["pool"] == "one output a row" else 1)
-        unit = (lambda x: float(norm.cdf(x))) if self.is_yes_no else float
+        is_twice = self.case["pool"] in ("one output a row", "sources")
+        n = len(self.pool) // (2 if is_twice else 1)
+        unit = float if self.outcome is None else self.unit
         shift = shift if self.shifts else 0.0
         return Asked(self.rng, shift, self.epsilon, names, n, unit)
+
+    def unit(self, x: Any) -> Any:
+        r"""The probability or the expected count for a value of the function."""
+        x = torch.as_tensor(x, dtype=torch.float64)
+        y = torch.special.ndtr(x) if self.outcome == S.Binary() else x.exp()
+        return y if y.ndim else float(y)
 
     def limits(self) -> dict[str, Any]:
         read = {
@@ -712,9 +752,9 @@ class Maker:
             found["correlated"] = True
         elif name == "single":
             found["family"] = "single"
-        elif name in YES_NO:
-            found["outcome"] = S.Binary()
-            if name == "Binary":
+        elif self.outcome is not None:
+            found["outcome"] = self.outcome
+            if name in ("Binary", "Counts"):
                 found["increasing"] = self.rng.choice([(), (0,)])
             else:
                 found["model"] = self.kernel
@@ -733,6 +773,11 @@ class Maker:
     def model_of(self, name: str) -> Any:
         X, bounds = self.points, Pool(self.points).bounds
         y = torch.randn(len(X), 1, generator=self.generator, dtype=torch.float64)
+        if name in OF_SOURCES:
+            return OF_SOURCES[name]()
+        if name == "source_kernel":
+            loadings = [[1.0, OWN_PART], [1.0, 0.0]]
+            return source_kernel([self.kernel, self.kernel], loadings, X.shape[1])
         if name == "GPPrior":
             return GPPrior.from_kernel(self.kernel)
         if name == "SingleTaskGP":
@@ -798,7 +843,7 @@ class Maker:
 
     def world(self) -> World:
         F, past = self.data()
-        F = torch.special.ndtr(F) if self.is_yes_no else F
+        F = F if self.outcome is None else self.unit(F)
         asked, limits = self.asked(), self.limits()
         asks, noise = self.case["asks"], self.case["noise"]
         believed = self.believed(past)
@@ -822,13 +867,14 @@ class Maker:
             assert self.row is not None
             goal, strategy = self.of_name(self.row, asked, believed, limits)
         items = F if getattr(strategy, "targets", None) is None else F[::2]
+        items = items[len(F) // 2 :] if self.case["pool"] == "sources" else items
         std = torch.full_like(F, 0.0 if noise == "exact" else self.noise)
         if strategy.n_outputs != self.m:  # a row measures one of the outputs
             F, std = F.T.reshape(-1, 1), std.T.reshape(-1, 1)
         if self.pool.noise_var is not None:
             std = self.pool.noise_var.sqrt().unsqueeze(-1).expand(F.shape)
         told = noise == "told"
-        return World(strategy, goal, F, items, std, told, self.claims(), self.is_yes_no)
+        return World(strategy, goal, F, items, std, told, self.claims(), self.outcome)
 
     def claims(self) -> bool:
         r"""Whether the function and the noise are as a theorem assumes them."""
@@ -838,7 +884,7 @@ class Maker:
         if self.is_linear:
             return True
         is_given = (
-            case["model"] in (*FIXED, YES_NO[-1])
+            case["model"] in (*FIXED, *OUTCOMES[1::2], "source_kernel")
             and case["history"] != "one typing error"
         )
         return is_given and case["history"] not in ("on one side", "far")
