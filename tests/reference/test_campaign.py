@@ -168,14 +168,14 @@ def made(n: int) -> Iterable[worlds.World]:
     for number, case in zip(range(n), worlds.cases(0), strict=False):
         try:
             yield worlds.world_of(case, 0, number)
-        except ValueError:
+        except (ValueError, BotorchError):
             continue
 
 
 @pytest.mark.slow
 def test_every_argument_of_strategies_and_models_varies() -> None:
     seen = defaultdict[str, set[str]](set)
-    for world in made(700):
+    for world in made(1_500):
         if "papers" in type(world.strategy).__module__:
             continue  # whose arguments are those of the paper
         parts = [world.strategy, getattr(world.strategy, "model", None)]

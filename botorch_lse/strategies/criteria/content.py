@@ -289,8 +289,17 @@ class MinimumU(ContentStop):
         whole_number(self.times, "times", 1)
 
     def check(self, algorithm: Any) -> None:
-        r"""Complain if sides depend on several levels."""
-        needs_one_level(algorithm, self)
+        r"""Complain unless sides mean above one level of one output of numbers."""
+        if algorithm.has_level:
+            return
+        came = "another region"
+        if algorithm.model.has_outcomes:
+            came = "results that are no numbers"
+        raise ValueError(
+            "Expected `Above(level)` with one level for `MinimumU`, which measures "
+            f"distances from it, but got {came}. Write `ContentKnown(...)`, which "
+            "takes any."
+        )
 
     def holds(self, look: Look) -> bool:
         r"""Whether the smallest ratio of distance to ``sigma`` is large enough."""
@@ -298,23 +307,6 @@ class MinimumU(ContentStop):
         assert look.level is not None  # it was checked
         ratio = -u_function(answer.mean, answer.sigma, look.level)
         return float(ratio.min()) >= self.limit
-
-
-def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
-    r"""Complain unless sides mean above one level of one output.
-
-    Raises:
-        ValueError: If they do not, or results are no numbers.
-    """
-    if not algorithm.has_level:
-        came = "another region"
-        if algorithm.model.has_outcomes:
-            came = "results that are no numbers"
-        raise ValueError(
-            f"Expected `Above(level)` with one level for `{type(rule).__name__}`, "
-            f"which measures distances from it, but got {came}. Write "
-            "`ContentKnown(...)`, which takes any."
-        )
 
 
 @dataclass(frozen=True, eq=False)
