@@ -107,6 +107,18 @@ class Judge(ABC):
         r"""The judge that allows for no accuracy, at the level itself."""
         return self
 
+    def ruled_out(
+        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether intervals leave no room for what is claimed (``N`` bools).
+
+        Args:
+            labels: ``N`` numbers of the classes that are claimed.
+            lower: For each output the ``N`` lower ends.
+            upper: The upper ends.
+        """
+        return torch.zeros_like(labels, dtype=torch.bool)
+
     by_itself: bool = True
     """Whether a row is right or wrong by itself, not beside others."""
     drawn_in_words: str = "rows"
@@ -163,6 +175,13 @@ class LevelJudge(Judge):
             mistaken,
             is_gaussian=values.is_gaussian,
         )
+
+    def ruled_out(
+        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether an interval lies beyond the level and the accuracy (``N`` bools)."""
+        too_low = (labels == 1) & (upper[0] < self.level - self.epsilon)
+        return too_low | ((labels == 0) & (lower[0] > self.level + self.epsilon))
 
     def strict(self) -> LevelJudge:
         r"""The judge that allows for no accuracy, at the level itself."""
@@ -232,6 +251,14 @@ class RegionJudge(Judge):
         Between two of them, a value of an output may hardly ever lie.
         """
         return all(part.shape[1] <= 1 for part in self.region.cells.levels)
+
+    def ruled_out(
+        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether no cell that intervals allow has the class (``N`` bools)."""
+        may_be = self.region.allowed(lower, upper, strictly=False).flatten(1)
+        own = self.region.cells.classes.flatten(1) == labels.unsqueeze(-1)
+        return (labels != UNKNOWN) & ~(may_be & own).any(dim=-1)
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
         r"""The verdicts by the classes that the points of the box have."""

@@ -87,7 +87,8 @@ class Classification:
             claims a confidence an assumption is then wrong. Or ``mean``, which rests on
             all data, lies outside of what all intervals have in common, which is what
             ``lower``, ``upper`` and the side say: rows with a ``mean`` outside of its
-            bounds are always marked. Default: these alone.
+            bounds are always marked. Or an audit, which rests on no model, confirmed a
+            side that the model's intervals rule out. Default: the rows by ``mean``.
         outputs: Of a region the outputs by themselves, with their levels. Of several of
             them ``mean`` and its bounds say how far a row is from another answer, in
             units of each output's prior standard deviation, negative outside of the

@@ -579,8 +579,20 @@ class Audit(Criterion):
             f"not measured before the audit are wrong{judge.up_to}{judge.about} "
             f"({len(claim.judged)} draws; assumes {self._noise_in_words(note, run)})."
         )
+        # It may rest on values by which a model is not believed, or another one.
+        parts = answer.outputs or (answer,)
+        ends = [part.lower for part in parts], [part.upper for part in parts]
+        against = torch.zeros_like(above)
+        if len(parts) == judge.n_outputs:  # there are bounds of each
+            against = judge.ruled_out(labels, *ends)
+        if bool(against.any()):
+            words += (
+                f" The model's intervals rule out the confirmed side of "
+                f"{int(against.sum())} of these rows: do not go by its numbers."
+            )
         return replace(
             answer,
+            contradicted=answer.contradicted | against,
             above=above,
             below=(labels != UNKNOWN) & ~above,
             undecided=labels == UNKNOWN,

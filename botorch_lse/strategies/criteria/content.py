@@ -290,16 +290,7 @@ class MinimumU(ContentStop):
 
     def check(self, algorithm: Any) -> None:
         r"""Complain unless sides mean above one level of one output of numbers."""
-        if algorithm.has_level:
-            return
-        came = "another region"
-        if algorithm.model.has_outcomes:
-            came = "results that are no numbers"
-        raise ValueError(
-            "Expected `Above(level)` with one level for `MinimumU`, which measures "
-            f"distances from it, but got {came}. Write `ContentKnown(...)`, which "
-            "takes any."
-        )
+        needs_one_level(algorithm, self)
 
     def holds(self, look: Look) -> bool:
         r"""Whether the smallest ratio of distance to ``sigma`` is large enough."""
@@ -307,6 +298,24 @@ class MinimumU(ContentStop):
         assert look.level is not None  # it was checked
         ratio = -u_function(answer.mean, answer.sigma, look.level)
         return float(ratio.min()) >= self.limit
+
+
+def needs_one_level(algorithm: Any, rule: ContentStop) -> None:
+    r"""Complain unless sides mean above one level of one output of numbers.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if algorithm.has_level:
+        return
+    came = "another region"
+    if algorithm.model.has_outcomes:
+        came = "results that are no numbers"
+    raise ValueError(
+        f"Expected `Above(level)` with one level for `{type(rule).__name__}`, which "
+        f"measures distances from it, but got {came}. Write "
+        "`ContentKnown(...)`, which takes any."
+    )
 
 
 @dataclass(frozen=True, eq=False)

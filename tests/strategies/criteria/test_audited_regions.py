@@ -11,7 +11,7 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence.audit import audit_size
-from botorch_lse.confidence.judges import RegionJudge, Values
+from botorch_lse.confidence.judges import LevelJudge, RegionJudge, Values
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.models import HeteroscedasticGP
 from botorch_lse.strategies import (
@@ -114,6 +114,39 @@ def test_a_row_is_right_only_if_all_it_may_be_is_near_its_class(name) -> None:
     assert not bool((verdict[~may_be] == 1).any())
     missed = (verdict[may_be] != 1).double().mean()
     assert float(missed) <= 0.1  # where one point is near it by another of its levels
+
+
+def test_a_side_of_a_level_is_ruled_out_as_that_of_its_region() -> None:
+    generator = torch.Generator().manual_seed(5)
+    mean, half = torch.rand(2, 300, generator=generator, dtype=torch.float64)
+    labels = torch.randint(-1, 2, (300,), generator=generator)
+    ends = [mean - 0.3 * half], [mean + 0.3 * half]
+    found = LevelJudge(0.5, 0.1).ruled_out(labels, *ends)
+    region = RegionJudge(Above(0.5, 0.1).values).ruled_out(labels, *ends)
+    assert torch.equal(found, region)
+    assert 0 < int(found.sum()) < 300
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("name", JUDGED)
+def test_a_side_is_ruled_out_only_if_no_point_of_the_box_is_near_its_class(
+    name,
+) -> None:
+    region = JUDGED[name]
+    m, n = region.n_outputs, 300
+    generator = torch.Generator().manual_seed(5)
+    mean = 2.4 * torch.rand(n, m, generator=generator, dtype=torch.float64) - 1.2
+    half = 0.3 * torch.rand(n, m, generator=generator, dtype=torch.float64)
+    labels = torch.randint(-1, region.n_classes, (n,), generator=generator)
+    ends = (mean - half).unbind(dim=-1), (mean + half).unbind(dim=-1)
+    found = RegionJudge(region.values).ruled_out(labels, *ends)
+    may_be = labels == -1
+    for share in itertools.product(torch.linspace(-1, 1, 9).double(), repeat=m):
+        near = could_be(region, mean + torch.stack(share) * half)
+        may_be |= near[torch.arange(n), labels.clamp_min(0)]
+    assert not bool((found & may_be).any())
+    # Levels are passed one by one: nearer than twice the accuracy they leave room.
+    assert float(found[~may_be].double().mean()) > 0.9
 
 
 def test_what_is_near_a_level_may_be_claimed_on_either_side() -> None:

@@ -2,6 +2,7 @@ r"""Audits inside a run: when they pass, what they cost, and that nothing is los
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
@@ -9,14 +10,17 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import RBFKernel
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_lse import Observations, Pool
+from botorch_lse import History, Observations, Pool
+from botorch_lse.confidence import EmptyRegionWarning
 from botorch_lse.confidence.audit import audit_size
+from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.confidence.judges import LevelJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.strategies import (
     Above,
+    Below,
     GaussianProcess,
     HRAGELinearStrategy,
     HRAGEStrategy,
@@ -29,6 +33,7 @@ from botorch_lse.strategies import (
     MILKStrategy,
     StraddleStrategy,
     Strategy,
+    TruncatedVariance,
     TruVaRStrategy,
     audit,
 )
@@ -285,6 +290,33 @@ def test_a_claim_that_the_values_refute_is_taken_back() -> None:
     # Its own values reject the model where the audit does not.
     is_rejected = any(remark.kind == "model" for remark in state.remarks)
     assert max(attempts) >= 1 or is_rejected
+
+
+def test_a_confirmed_side_that_intervals_rule_out_is_marked() -> None:
+    r"""The audit's own values make a given model believe what they do not say."""
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale, kernel.outputscale = 4.9, 1.5
+    pool = Pool(torch.arange(15).double().view(-1, 1))
+    old = [[2.9897], [5.8607], [10.1451], [14.4862], [6.7350]]
+    strategy = Strategy(
+        pool,
+        Below(0.0, 0.05),
+        model=GaussianProcess(kernel, noise_std=0.0, history=History(old, [1.5] * 5)),
+        rule=TruncatedVariance(),
+        batch_size=1,
+        audit=(0.4, 0.2),
+    )
+    state = strategy.exclude(strategy.init(3), [0, 2, 4, 7, 8, 9, 10, 11, 12])
+    truth = torch.full((15,), 0.5, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", EmptyRegionWarning)
+        answer = played(strategy, truth, std=0.0, state=state).classification
+    assert not bool(answer.undecided.any())
+    against = answer.below & (answer.upper < -0.05)
+    assert bool(against.any())
+    assert bool(answer.contradicted[against].all())
+    assert f"confirmed side of {int(against.sum())} of these rows" in answer.guarantee
 
 
 def test_the_forecast_includes_the_audit() -> None:
