@@ -1506,14 +1506,14 @@ class GaussianAlgorithm(Algorithm):
             posteriors=tuple(posterior.at_rows(rows) for posterior in fits.posteriors),
             noise=tuple(noise[rows] for noise in fits.noise),
         )
-        # Of sources there are intervals of the items alone, which `rows` measure.
-        at = slice(None) if self.model.layout.has_sources else rows
-        regions = tuple(
-            Regions(r.lower[at], r.upper[at], r.mean[at], r.sigma[at], pool)
-            for r in belief.all_regions
-        )
         model = replace(self.model, pool=pool, X=None, points=None, given_layout=None)
         few = replace(self, pool=pool, items=pool, model=model)
+        if self.model.layout.has_sources:  # `rows` measure just what is decided
+            return few, replace(belief, fits=at_rows)
+        regions = tuple(
+            Regions(r.lower[rows], r.upper[rows], r.mean[rows], r.sigma[rows], pool)
+            for r in belief.all_regions
+        )
         sides = few.goal.start(len(rows))
         beta = self.width_of(belief.n_intervals, fits.posteriors[0])
         found = replace(belief, fits=at_rows, all_regions=regions, sides=sides)

@@ -28,6 +28,7 @@ from botorch_lse.models import (
     LikeliestSources,
     source_kernel,
 )
+from botorch_lse.papers import StraddleRank
 from botorch_lse.rules.base import LEAST_TOLD
 from botorch_lse.strategies import (
     Above,
@@ -36,6 +37,7 @@ from botorch_lse.strategies import (
     Binary,
     ExpectedMisclassification,
     GaussianProcess,
+    Levels,
     MinimumU,
     MutualInformation,
     State,
@@ -206,6 +208,7 @@ RULES = [
     MutualInformation(),
     TargetedVariance(batch="joint"),
     SwitchingRule((Straddle(), Ambiguity())),
+    StraddleRank(),
 ]
 
 
@@ -240,6 +243,18 @@ def test_a_run_decides_the_target_by_all_sources(rule: object) -> None:
     assert is_replayed(strategy, state)
 
 
+def test_ranked_items_are_distinct_and_of_any_region() -> None:
+    region = Levels((-0.4, 0.2, 0.7))
+    strategy = Strategy(MESHES, region, model=given(), rule=StraddleRank())
+    state = told(strategy, SEEN)
+    rows = strategy.ask(state, size=6).order
+    assert len((rows % N).unique()) == 6
+    sigma, mean = state.classification.sigma, state.classification.mean
+    gaps = (mean.unsqueeze(-1) - torch.tensor(region.levels)).abs().amin(dim=-1)
+    best = (1.96 * sigma - gaps).topk(6).indices
+    assert {*(rows % N).tolist()} == {*best.tolist()}
+
+
 @pytest.mark.parametrize("target", ["coarse", "fine"])
 def test_predictions_are_of_the_target(target: str) -> None:
     pool = BARE.at_sources(("coarse", "fine"), COSTS, noise_var=NOISE, target=target)
@@ -272,6 +287,16 @@ def test_a_forecast_is_that_of_measuring_the_target_alone(target: str) -> None:
     assert one.observations is not None
     assert one.observations > 1
     assert other == one
+
+
+def test_a_forecast_does_not_count_what_the_prior_alone_decides() -> None:
+    r"""Levels that the given model holds impossible: nothing is told of the target."""
+    strategy = Strategy(MESHES, Levels((8.6, 9.1)), model=given(), beta=9.0)
+    state = strategy.init()
+    assert bool(state.classification.undecided.all())
+    found = state.forecast()
+    assert found.observations is not None
+    assert found.observations >= 1
 
 
 def test_a_run_may_end_by_the_smallest_u() -> None:

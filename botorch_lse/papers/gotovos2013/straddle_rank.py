@@ -10,9 +10,17 @@ from torch import Tensor
 
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.scores import first_best
-from botorch_lse.rules.base import Rule, SelectionContext, one_by_one, variance_left
+from botorch_lse.rules.base import (
+    Rule,
+    SelectionContext,
+    at_a_source,
+    one_by_one,
+    open_now,
+    variance_left,
+)
 from botorch_lse.rules.scores import Straddle
 from botorch_lse.strategies.presets import GPStrategy
+from botorch_lse.surrogate.layout import FromSources
 
 
 @dataclass(frozen=True)
@@ -31,14 +39,40 @@ class StraddleRank(Rule):
         r"""The best distinct rows, none that is out."""
         if context.is_initial:
             return one_by_one(context, request, variance_left)
-        posterior = context.belief.posterior
-        scores = Straddle().scores(replace(context, fits=context.belief.fits))
+        start = replace(context, fits=context.belief.fits)
         usable = request.left > 0
         eligible = usable.index_fill(0, request.pending, False)
         if not bool(eligible.any()):  # all others are out: rows once more
             eligible = usable
-        rows = best_distinct(scores, eligible, posterior.scale, request.size)
+        layout = start.fits.layout
+        if isinstance(layout, FromSources):
+            rows = best_items(start, replace(request, left=eligible.long()), layout)
+        else:
+            scale = context.belief.posterior.scale
+            scores = Straddle().scores(start)
+            rows = best_distinct(scores, eligible, scale, request.size)
         return torch.tensor(rows, dtype=torch.long)
+
+
+def best_items(
+    context: SelectionContext, request: PlanRequest, layout: FromSources
+) -> list[int]:
+    r"""The items with the largest scores, each at the source that tells most per cost.
+
+    Args:
+        context: The belief before the batch.
+        request: How many, and of which rows.
+        layout: Whose rows are measured.
+    """
+    rows, left = list[int](), request.left.clone()
+    while len(rows) < request.size:
+        open_rows = open_now(context, replace(request, left=left), rows)
+        row = at_a_source(context, open_rows, Straddle().scores)
+        if row is None:
+            break
+        rows.append(row)
+        left[layout.at_sources(row % layout.n_items)] = 0
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
