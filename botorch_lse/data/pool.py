@@ -37,10 +37,9 @@ from botorch_lse._validation import (
 from botorch_lse.data.distributions import (
     DRAWS,
     Draws,
+    GaussianCopula,
     Origin,
-    copula_factor,
-    drawn,
-    log_density,
+    distribution_of,
     marginals_of,
 )
 from botorch_lse.data.encoding import LEVEL_OF, encode
@@ -287,7 +286,8 @@ class Pool:
             marginals: ``d`` frozen distributions of ``scipy.stats``, one for each
                 input, or a dictionary from names of inputs to them. By these names go
                 ``sampling``, if it is a dictionary, and ``correlation``, if it is a
-                table.
+                table. Or a joint distribution of OpenTURNS with any copula that has a
+                density; its description names the inputs.
             n: How many rows; for ``"sobol"`` a power of two is evenest.
             seed: The seed of the draws.
             correlation: ``d x d`` correlation of the normal numbers behind the inputs
@@ -295,37 +295,39 @@ class Pool:
                 from the correlation of inputs that are not normal.
             method: ``"sobol"``, scrambled Sobol points, or ``"monte_carlo"``,
                 independent points.
-            sampling: ``d`` other distributions to draw from, with the same correlation.
+            sampling: ``d`` other distributions to draw from, with the same correlation,
+                or one of OpenTURNS.
             names: The names of the ``d`` inputs.
 
         Raises:
             ValueError: If a marginal is no frozen distribution, ``correlation`` is no
-                correlation, ``method`` is not known, a number is out of range, or the
-                rows drawn by ``sampling`` all have density 0.
+                correlation or a distribution of OpenTURNS has one of its own,
+                ``method`` is not known, a number is out of range, or the rows drawn by
+                ``sampling`` all have density 0.
             BotorchTensorDimensionError: If a length differs from that of ``marginals``.
         """
-        own, meant = marginals_of(marginals, "marginals")
+        own, meant = distribution_of(marginals, correlation, "marginals")
         n, seed = whole_number(n, "n", 1), whole_number(seed, "seed", 0)
         one_of(method, "method", DRAWS)
-        if isinstance(correlation, pd.DataFrame) and own is not None:
-            for _ in range(2):  # its columns, and then its rows
-                correlation = chosen(correlation, own, "correlation", "inputs").T
-        factor = copula_factor(correlation, len(meant))
         names = own if names is None else names
         if sampling is None:
-            X = drawn(meant, factor, n, seed, method)
-            origin = Origin(tuple(meant), factor, np.zeros((1, len(meant))), (n,))
+            origin = Origin(meant, np.zeros((1, meant.d)), (n,))
+            X = meant.drawn(n, seed, method)
             return cls(X, names=names, is_sample=True, origin=origin)
-        theirs, other = marginals_of(sampling, "sampling")
-        if own is not None and theirs is not None:
-            other = [other[i] for i in places_of(theirs, own, "sampling", "inputs")]
-        if len(other) != len(meant):
+        if isinstance(sampling, Mapping) and own is not None:
+            theirs, other = marginals_of(sampling, "sampling")
+            at = places_of(theirs, own, "sampling", "inputs")
+            sampling = [other[i] for i in at]
+        _, drawn = distribution_of(sampling, None, "sampling")
+        if drawn.d != meant.d:
             raise BotorchTensorDimensionError(
                 f"Expected `sampling` to have one distribution per marginal "
-                f"({len(meant)}), but got {len(other)}."
+                f"({meant.d}), but got {drawn.d}."
             )
-        X = drawn(other, factor, n, seed, method)
-        ratio = log_density(meant, factor, X) - log_density(other, factor, X)
+        if isinstance(drawn, GaussianCopula) and isinstance(meant, GaussianCopula):
+            drawn = replace(drawn, factor=meant.factor)
+        X = drawn.drawn(n, seed, method)
+        ratio = meant.log_density(X) - drawn.log_density(X)
         return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
 
     def to(self, device: Any) -> Pool:
@@ -399,7 +401,7 @@ class Pool:
             wanted = f"to be a multiple of the {len(rows)} rows in `at`, at least one"
             raise ValueError(complaint("n", wanted, f"got {n}"))
         before, each = self.origin, n // len(rows)
-        centres = before.normal_numbers(self.X[rows])
+        centres = before.distribution.normal_numbers(self.X[rows])
         origin = replace(
             before,
             centres=np.concatenate((before.centres, centres)),

@@ -368,7 +368,7 @@ def _reliability(
     fails = answer.best_guess.cpu()
     if pool.origin is None or not bool(fails.any()):
         return facts
-    far = np.linalg.norm(pool.origin.normal_numbers(pool.X.cpu()), axis=1)
+    far = np.linalg.norm(pool.origin.distribution.normal_numbers(pool.X.cpu()), axis=1)
     row = int(np.where(fails.numpy(), far, math.inf).argmin())
     facts["most likely failure"] = f"row {row}, {_place(pool, row)}"
     return facts

@@ -87,7 +87,7 @@ def extended(state: State, n: int) -> State:
     strategy, pool = state.strategy, state.strategy.pool
     sign, origin = _direction(strategy)
     answer = state.classification
-    u = torch.from_numpy(origin.normal_numbers(pool.X))
+    u = torch.from_numpy(origin.distribution.normal_numbers(pool.X))
     at = design_points(u, answer.best_guess, sign * answer.mean)
     more = pool.extended(n // len(at) * len(at), at, seed=state.seed)
     grown = replace(strategy, pool=more)

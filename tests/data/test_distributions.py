@@ -13,7 +13,8 @@ from scipy.stats import expon, gumbel_r, lognorm, multivariate_normal, norm, uni
 
 from botorch_lse import Pool
 from botorch_lse.ax.storage import decode_pool, encode_pool
-from botorch_lse.data.distributions import copula_factor, log_density
+from botorch_lse.data.distributions import GaussianCopula, copula_factor
+from tests.data.joint import Joint
 
 R = [[1.0, 0.6], [0.6, 1.0]]
 N = 2**14
@@ -60,20 +61,20 @@ def test_correlation_is_that_of_the_normal_numbers_behind() -> None:
 
 
 def test_density_of_joined_normals_is_the_multivariate_one() -> None:
-    marginals, factor = [norm(1, 2), norm(-1, 0.5)], copula_factor(R, 2)
+    inputs = GaussianCopula([norm(1, 2), norm(-1, 0.5)], copula_factor(R, 2))
     X = torch.randn(50, 2, generator=torch.Generator().manual_seed(0)).double()
     S = np.diag([2, 0.5])
-    found = log_density(marginals, factor, X)
+    found = inputs.log_density(X)
     wanted = multivariate_normal([1, -1], S @ np.asarray(R) @ S).logpdf(X.numpy())
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-10)
 
 
 def test_density_of_joined_lognormals_integrates_to_one() -> None:
-    marginals, factor = [lognorm(0.5), lognorm(0.3, scale=2)], copula_factor(R, 2)
+    inputs = GaussianCopula([lognorm(0.5), lognorm(0.3, scale=2)], copula_factor(R, 2))
     grid = [torch.linspace(1e-4, 12, 600, dtype=torch.float64)] * 2
     X = torch.cartesian_prod(*grid)
     cell = float(grid[0][1] - grid[0][0]) ** 2
-    total = cell * float(log_density(marginals, factor, X).exp().sum())
+    total = cell * float(inputs.log_density(X).exp().sum())
     assert total == pytest.approx(1.0, abs=1e-3)
 
 
@@ -101,6 +102,25 @@ def test_far_tails_keep_their_digits() -> None:
     assert pool.weights is not None
     P, error = share(pool, pool.X[:, 0] > 9)
     assert abs(P - norm.sf(9)) < 4 * error < norm.sf(9)
+
+
+def test_a_joint_distribution_goes_by_its_methods() -> None:
+    pool = Pool.from_distribution(Joint(), 64, seed=5)
+    same = Pool.from_distribution([norm(), norm()], 64, seed=5, correlation=R)
+    torch.testing.assert_close(pool.X, same.X, rtol=0, atol=1e-9)
+    assert pool.names == ("load", "strength")
+    assert Pool.from_distribution(Joint(names=("x", "x")), 4).names == ("x0", "x1")
+    more = pool.extended(32, at=[3, 7], seed=1)
+    other = same.extended(32, at=[3, 7], seed=1)
+    torch.testing.assert_close(more.X, other.X, rtol=0, atol=1e-7)
+    torch.testing.assert_close(more.weights, other.weights, rtol=1e-7, atol=0)
+    there = [norm(2, 1), norm(2, 1)]
+    drawn = Pool.from_distribution(Joint(), 64, sampling=there)
+    wanted = norm.logpdf(drawn.X[:, 0]) + norm.logpdf(
+        drawn.X[:, 1], 0.6 * drawn.X[:, 0], 0.8
+    )
+    wanted -= sum(one.logpdf(x) for one, x in zip(there, drawn.X.T, strict=True))
+    np.testing.assert_allclose(drawn.weights, np.exp(wanted), rtol=1e-10)
 
 
 def test_names_come_from_a_dictionary_or_are_given() -> None:

@@ -30,6 +30,7 @@ from botorch_lse import (
     data,
 )
 from botorch_lse.data.classification import SIDES
+from tests.data.joint import Joint, WithoutDensity
 from tests.remedies import Remedies
 
 ROOM = Path(data.__file__).parent
@@ -173,6 +174,19 @@ case(
     "the correlation of the normal numbers behind the inputs, not their covariance",
     lambda: drawn([norm(0, 2), norm()], correlation=[[1.0, 0.5], [0.5, 1.0]]),
 )
+case(
+    "distributions:distribution_of#1",
+    lambda: drawn(Joint(), correlation=[[1.0, 0.5], [0.5, 1.0]]),
+    "Give the distribution a copula, such as `NormalCopula(correlation)`",
+    lambda: drawn(Joint()),  # which has one: see tests/integrations/test_openturns.py
+)
+for joint in (Joint(is_continuous=False), WithoutDensity()):
+    case(
+        "distributions:distribution_of#2",
+        lambda joint=joint: drawn(joint),
+        "Smooth it, for example by `KernelSmoothing().build(...)`",
+        lambda: drawn(Joint()),
+    )
 case(
     "pool:Pool.from_distribution#1",
     lambda: drawn([norm(), norm()], sampling=[norm()]),

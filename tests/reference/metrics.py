@@ -33,8 +33,10 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 59_630, 34_400
-"""Of the core: lines, and lines of code; 1,110 and 600 of them for several sources, 700
+MOST_LINES, MOST_CODE = 59_850, 34_520
+"""Of the core: lines, and lines of code; 130 and 60 of them for distributions of
+OpenTURNS, 80 and 60 for sides that an audit confirms and intervals rule out, 1,120 and
+600 for several sources, 700
 and 300 for acquisition functions of one answer of yes or no and for counts of events,
 600 and 450 for yes and no in tables and Ax, 1,500 and 850 for answers of yes and
 no, 7,300 and 4,550 of them for repairs, 100 and
@@ -47,7 +49,7 @@ the warning of what goes, 250 and 100 for calls after many sheets and for pairs,
 300 for pages that follow a run, strategies in notebooks, sides along inputs and names
 on pictures."""
 MOST_IN_A_FILE = 1_600
-MOST_IN_A_ROOM = 9_770
+MOST_IN_A_ROOM = 9_790
 MOST_ANCESTORS = 2
 """Own classes above a class."""
 MOST_METHODS = 15

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.stats import lognorm
 
-from botorch_lse.data.distributions import drawn
+from botorch_lse.data.distributions import GaussianCopula
 from research.benchmark import reliability_all as entry
 from research.benchmark.__main__ import main
 from research.benchmark.reliability_all import (
@@ -43,7 +43,7 @@ the half width of the interval that came with it."""
 @pytest.mark.parametrize("name", list(CASES))
 def test_plain_draws_give_the_published_probability(name: str, n: int) -> None:
     case = CASES[name]
-    X = drawn(case.inputs, np.eye(len(case.inputs)), n, 7, "monte_carlo")
+    X = GaussianCopula(case.inputs, np.eye(len(case.inputs))).drawn(n, 7, "monte_carlo")
     P = float((case.g(X) <= 0).double().mean())
     error = math.sqrt(P * (1 - P) / n)
     # Published numbers are Monte Carlo results themselves, of 1 to 2 %.
@@ -56,7 +56,7 @@ def test_plain_draws_give_the_published_probability(name: str, n: int) -> None:
 def test_rare_cases_have_the_published_probability(name: str) -> None:
     case, hits, n = RARE[name], 0, 0
     for seed in range(4 if case.probability > 1e-5 else 20):
-        X = drawn(case.inputs, np.eye(8), 2_000_000, seed, "monte_carlo")
+        X = GaussianCopula(case.inputs, np.eye(8)).drawn(2_000_000, seed, "monte_carlo")
         hits, n = hits + int((case.g(X) <= 0).sum()), n + 2_000_000
     error = math.sqrt(case.probability / n)
     assert abs(hits / n - case.probability) < 4 * error
