@@ -54,8 +54,10 @@ FALLBACK = "cp1252"
 """The encoding of older Excels in western Europe, in which any byte is a letter."""
 _BLANK = " \t\r\n"
 """The characters that are blank in every encoding: any other may be a letter."""
-_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""The first bytes of workbooks: those of zip archives, and of old versions of Excel."""
+ZIPPED = b"PK\x03\x04"
+"""The first bytes of workbooks since 2007, which are zip archives."""
+_WORKBOOKS = (ZIPPED, b"\xd0\xcf\x11\xe0")
+"""The first bytes of workbooks; the others are those of old versions of Excel."""
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 """The endings of workbooks' names: they promise what a CSV file does not hold."""
 _LOOKED_AT = 1000
@@ -299,7 +301,10 @@ def without_unit(name: str) -> str:
 
 
 def read_table(
-    path: Path, encoding: str | None = None, names: Sequence[str] = ()
+    path: Path,
+    encoding: str | None = None,
+    names: Sequence[str] = (),
+    takes_workbooks: bool = False,
 ) -> Table:
     r"""Read a CSV file, whatever its delimiter, encoding and ends of lines.
 
@@ -307,6 +312,7 @@ def read_table(
         path: The file.
         encoding: That of its text, if somebody said it.
         names: Columns that are looked for, by which an encoding may be told.
+        takes_workbooks: Whether a workbook of Excel will do, which is never written.
 
     Raises:
         ValueError: If it is no table: not there, an Excel workbook, empty, two columns
@@ -317,12 +323,19 @@ def read_table(
     raw = content_of(path)
     if raw is None:
         raise ValueError(f"{path}: cannot be read ({os.strerror(errno.ENOENT)}).")
-    text, encoding = decoded(raw, path.name, encoding, names)
+    is_book = takes_workbooks and raw.startswith(ZIPPED)
+    if is_book:
+        from botorch_lse.cli.workbooks import lines_of  # here: few calls need it
+
+        text, encoding = lines_of(raw, path.name), "utf-8-sig"
+    else:
+        text, encoding = decoded(raw, path.name, encoding, names)
     newline = "\r\n" if "\r\n" in text else "\n"
     if not text.strip(f'{"".join(DELIMITERS)}" \r\n'):
         raise ValueError(f"{path.name}: expected a header and lines, but it is empty.")
     blank = _BLANK if encoding == FALLBACK else None
-    reading, faults = _Reading.best(text, blank), Faults()
+    delimiters = (",",) if is_book else DELIMITERS
+    reading, faults = _Reading.best(text, blank, delimiters), Faults()
     if not reading.rows:
         raise ValueError(f"{path.name}: expected a header, but there are only remarks.")
     header, lines = reading.header, reading.body
@@ -384,7 +397,9 @@ class _Reading:
     blank: str | None = None
 
     @classmethod
-    def best(cls, text: str, blank: str | None = None) -> _Reading:
+    def best(
+        cls, text: str, blank: str | None = None, among: Sequence[str] = DELIMITERS
+    ) -> _Reading:
         r"""The reading in which header and lines agree best.
 
         The header alone says too little: its names may hold any delimiter, as in
@@ -393,11 +408,12 @@ class _Reading:
         Args:
             text: What the file holds, something.
             blank: What is blank in it.
+            among: The delimiters that it may have, if its first line names none.
         """
         lines = list(io.StringIO(text, newline=""))
         first = next(i for i, line in enumerate(lines) if line.strip())
         told = _SEPARATOR.fullmatch(lines[first].strip("\r\n"))
-        delimiters: Sequence[str] = DELIMITERS if told is None else (told[1],)
+        delimiters: Sequence[str] = among if told is None else (told[1],)
         # All that stand nowhere leave the lines whole: one of them shows how that is.
         none = [each for each in delimiters if each not in text][1:]
         delimiters = [each for each in delimiters if each not in none]
@@ -631,10 +647,9 @@ def decoded(
         ValueError: If it is no text.
     """
     if raw.startswith(_WORKBOOKS):
-        raise ValueError(
-            f"{name}: expected a CSV file, but it is a workbook. In Excel, save it as "
-            "'CSV UTF-8 (comma delimited)', and name that file."
-        )
+        from botorch_lse.cli.workbooks import SAVE
+
+        raise ValueError(f"{name}: expected a CSV file, but it is a workbook. {SAVE}")
     marked = [page for bom, page in _BOMS if raw.startswith(bom)]
     given = [encoding] if encoding else []
     if b"\0" in raw and not marked:

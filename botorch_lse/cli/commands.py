@@ -15,7 +15,7 @@ from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
 from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
-from botorch_lse.cli.cells import CODE_PAGES, write_table, writing
+from botorch_lse.cli.cells import CODE_PAGES, WORKBOOKS, write_table, writing
 from botorch_lse.cli.doubts import in_table_words, place_of
 from botorch_lse.cli.measurements import (
     FAILED,
@@ -126,7 +126,10 @@ def understood(run: Run) -> str:
         style = f"; decimal {MARKS[mark]}" if mark else ""
         style += f"; encoding {page}" if page in CODE_PAGES else ""
         n = _counted(len(table.lines), "line")
-        lines.append(f"{table.name}: {n}; {between} between cells{style}.")
+        how = f"{between} between cells{style}"
+        if table.path.suffix.casefold() in WORKBOOKS:
+            how = "a workbook, of which the values are read"
+        lines.append(f"{table.name}: {n}; {how}.")
         lines += [f"  {said}" for said in candidates.described()]
         if table.doubt:
             lines.append(

@@ -66,7 +66,9 @@ class Run:
         Raises:
             ValueError: If a file is not what it should be.
         """
-        table = read_table(found.file("candidates"), found.encoding, found.names)
+        table = read_table(
+            found.file("candidates"), found.encoding, found.names, takes_workbooks=True
+        )
         ignored = found.ignore
         if found.trials is not None and table.column(found.trials) is not None:
             ignored = (*ignored, found.trials)  # how many are planned of each

@@ -11,18 +11,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 import scipy  # which loads its packages when they are first used
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import check_shape, complaint, real_matrix
 from botorch_lse.data.names import chosen
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")  # for tables
 
 Draws = Literal["sobol", "monte_carlo"]
 DRAWS = get_args(Draws)

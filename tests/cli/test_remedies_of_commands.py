@@ -23,6 +23,7 @@ from botorch_lse.cli.cells import write_table
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.simulated import truth_of
 from tests.cli.lab import HILL
+from tests.cli.test_workbooks import book
 from tests.remedies import sites_of
 
 ROOM = Path(cli.__file__).resolve().parent
@@ -190,6 +191,7 @@ def values(*wanted: float) -> Callable[[Run], bool]:
 
 
 ONE = results("name,y\nn03,4.5\n")
+SAVED = Way({"saved.csv": "\ufeff" + HILL}, CALL.replace("candidates", "saved"))
 case(
     "cells:read_table#1",
     {},
@@ -239,10 +241,10 @@ case(
 )
 case(
     "cells:decoded#1",
-    table(b"PK\x03\x04 workbook"),  # type: ignore[arg-type]
+    table(b"\xd0\xcf\x11\xe0 workbook"),  # type: ignore[arg-type]
     CALL,
     "save it as 'CSV UTF-8 (comma delimited)', and name that file",
-    Way({"saved.csv": "\ufeff" + HILL}, CALL.replace("candidates", "saved")),
+    SAVED,
 )
 case(
     "cells:decoded#2",
@@ -309,6 +311,41 @@ case(
     "Write the whole name with its unit",
     Way(call="next candidates.csv --above 7 --column 'y (%)' --ignore 'y (MPa)'"),
 )
+
+
+ROWS = [line.split(",") for line in HILL.splitlines()]
+case(
+    "workbooks:lines_of#2",
+    table(b"PK\x03\x04 workbook"),  # type: ignore[arg-type]
+    CALL,
+    "save it as 'CSV UTF-8 (comma delimited)', and name that file",
+    SAVED,
+)
+case(
+    "workbooks:lines_of#3",
+    table(book({"Plan": ROWS, "Old": ROWS})),  # type: ignore[arg-type]
+    CALL,
+    "Save that of the candidates as a file of its own",
+    Way(
+        {"plan.xlsx": book({"Plan": ROWS})}, CALL.replace("candidates.csv", "plan.xlsx")
+    ),
+)
+
+
+@other("workbooks:lines_of#1")
+def a_workbook_without_what_reads_it() -> None:
+    put({"plan.xlsx": book({"Plan": ROWS})})
+    call = CALL.replace("candidates.csv", "plan.xlsx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "openpyxl", None)
+        refused(
+            "workbooks:lines_of#1",
+            "pip install 'botorch-lse[table]'",
+            lambda: understood(call),
+        )
+        put(SAVED.files)
+        assert SAVED.holds(understood(SAVED.call))
+    assert len(understood(call).candidates) == 20
 
 
 @other("cells:content_of#1")

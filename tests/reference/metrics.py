@@ -33,8 +33,9 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 59_850, 34_520
-"""Of the core: lines, and lines of code; 130 and 60 of them for distributions of
+MOST_LINES, MOST_CODE = 59_910, 34_570
+"""Of the core: lines, and lines of code; 60 and 50 of them for workbooks, 130 and 60
+for distributions of
 OpenTURNS, 80 and 60 for sides that an audit confirms and intervals rule out, 1,120 and
 600 for several sources, 700
 and 300 for acquisition functions of one answer of yes or no and for counts of events,
