@@ -31,7 +31,7 @@ TAG ?=
 # What a change is compared with.
 BASE ?= HEAD
 
-.PHONY: demo check test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
+.PHONY: demo paper check test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
 	metrics matrix nightly wheel dist lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
@@ -77,6 +77,12 @@ research: $(VENV)/.test
 engines: $(VENV)/.test $(VENV)/.engines
 	$(BIN)/python -m pytest --durations=25 -m engine tests/ax/test_executors.py tests/integrations \
 		tests/research/benchmark/test_engines.py botorch_lse/integrations
+
+## The draft of a paper about the package, as a page and as PDF, by pandoc and chromium.
+paper:
+	mkdir -p build
+	pandoc --citeproc --standalone --resource-path=docs/paper docs/paper/paper.md -o build/paper.html
+	chromium --headless --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf=build/paper.pdf build/paper.html
 
 ## What takes longest: rates by simulation, every storage in full. Before an issue is called resolved.
 exhaustive: $(VENV)/.test

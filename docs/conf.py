@@ -54,7 +54,7 @@ extensions = [
     "sphinxcontrib.bibtex",
     "nodes",
 ]
-exclude_patterns = ["_templates", "generated", "inventories", "results"]
+exclude_patterns = ["_templates", "generated", "inventories", "paper", "results"]
 nitpicky = True
 
 # Pages are Markdown; tutorials and pages with cells run while the site is built.

@@ -3,6 +3,7 @@ r"""Every command that the project's host runs is a target of make."""
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,15 @@ def test_every_phony_target_has_a_rule() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", "")
     (line,) = re.findall(r"^\.PHONY:(.*)$", text, re.MULTILINE)
     assert set(line.split()) <= set(RULE.findall(text))
+
+
+def test_the_conda_recipe_needs_what_the_package_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = read(ROOT / "conda" / "recipe.yaml")
+    names = {"pytorch": "torch"}  # as conda-forge and PyPI call it
+    wanted = {f"python{project['requires-python']}", *project["dependencies"]}
+    run = dict(line.split() for line in recipe["requirements"]["run"])
+    assert {names.get(name, name) + bound for name, bound in run.items()} == wanted
+    assert recipe["context"]["version"] == botorch_lse.__version__
+    (entry,) = recipe["build"]["python"]["entry_points"]
+    assert dict([entry.split(" = ")]) == project["scripts"]
