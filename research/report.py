@@ -72,6 +72,12 @@ def claims_table(title: str, claims: Sequence[Claim]) -> Table:
     return Table(title, columns, [claim.row() for claim in claims])
 
 
+def paragraphs(text: str | None) -> list[str]:
+    r"""The paragraphs of a docstring but the first line, each in one line."""
+    _, *rest = (text or "").strip().split("\n\n")
+    return [" ".join(each.split()) for each in rest]
+
+
 @dataclass(frozen=True)
 class Report:
     r"""The outcome of one command.
@@ -93,6 +99,10 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     failed: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.notes, str):  # a sequence, too, of letters
+            raise TypeError("Expected `notes` to be sentences, but got one string.")
 
     def text(self) -> str:
         r"""Everything but the figures, as Markdown."""

@@ -25,7 +25,7 @@ from botorch_lse.rules import Rule
 from botorch_lse.strategies import Binary, MutualInformation
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
-from research.report import Report, Table
+from research.report import Report, Table, paragraphs
 
 SEEDS, QUICK_SEEDS = 20, 2
 ROWS, POINTS, BATCH = 1500, 1000, 10
@@ -206,7 +206,7 @@ def outcomes(options: Options) -> Report:
 def report(runs: Sequence[Run]) -> Report:
     r"""Our means beside the published ones, and the runs themselves."""
     data = {"runs": [one.record() for one in runs]}
-    return Report("outcomes", __doc__ or "", [brier_table(runs)], data=data)
+    return Report("outcomes", paragraphs(__doc__), [brier_table(runs)], data=data)
 
 
 def brier_table(runs: Sequence[Run]) -> Table:

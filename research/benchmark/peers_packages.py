@@ -93,14 +93,34 @@ class Package:
         Raises:
             ValueError: If the script ended, or answers anything but ``q`` rows.
         """
+        return self.next_and_above(rows, y)[0]
+
+    def next_and_above(self, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        r"""``q`` rows that the peer wants measured, and those that it calls above.
+
+        The latter (``N`` bools) only if it says so, by a model of its own.
+
+        Args:
+            rows: What was measured since it was asked last.
+            y: The values.
+
+        Raises:
+            ValueError: If the script ended, or answers anything but ``q`` rows.
+        """
         self.say({"rows": rows.tolist(), "y": y.tolist()})
-        found = self.answer()["rows"]
+        answer = self.answer()
+        found = answer["rows"]
         if len(found) != self.q or not all(0 <= row < self.n_rows for row in found):
             raise ValueError(
                 f"Expected {self.q} numbers of rows below {self.n_rows} from "
                 f"`{self.command}`, but got {found}."
             )
-        return torch.tensor(found, dtype=torch.long)
+        above = answer.get("above")
+        if above is not None:
+            above = torch.zeros(self.n_rows, dtype=torch.bool).index_fill_(
+                0, torch.tensor(above, dtype=torch.long), True
+            )
+        return torch.tensor(found, dtype=torch.long), above
 
     def answer(self) -> dict[str, Any]:
         r"""The next line of the peer.
@@ -137,7 +157,12 @@ class Package:
 
 @contextmanager
 def started(
-    command: str, case: Case, noise_var: float, q: int, seed: int
+    command: str,
+    case: Case,
+    noise_var: float,
+    q: int,
+    seed: int,
+    has_model: bool = False,
 ) -> Iterator[Package]:
     r"""A peer's script that knows the case and is ready; it ends with the context.
 
@@ -147,6 +172,7 @@ def started(
         noise_var: Of every measurement, units of ``y`` squared.
         q: Rows wanted each time.
         seed: Of what the peer draws.
+        has_model: Whether it learns a model of its own, in place of the stated one.
 
     Raises:
         ValueError: If the script ended instead.
@@ -155,16 +181,12 @@ def started(
     process = subprocess.Popen(shlex.split(command), stdin=pipe, stdout=pipe, text=True)
     package = Package(command, process, len(case.pool), q)
     try:
-        package.say(
-            {
-                "X": case.prior.features(case.pool.X).tolist(),
-                "threshold": case.threshold,
-                "noise_var": noise_var,
-                "q": q,
-                "seed": seed,
-                "process": stated_process(case),
-            }
-        )
+        stated: dict[str, Any] = {"X": case.pool.X.tolist()}
+        if not has_model:
+            features = case.prior.features(case.pool.X)
+            stated = {"X": features.tolist(), "process": stated_process(case)}
+        stated |= {"threshold": case.threshold, "noise_var": noise_var}
+        package.say({**stated, "q": q, "seed": seed})
         package.answer()
         yield package
     finally:

@@ -23,7 +23,7 @@ from torch import Tensor
 from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
-from research.report import Report, Table
+from research.report import Report, Table, paragraphs
 
 SEEDS, QUICK_SEEDS = 10, 2
 ROWS, MOST = 400, 45.0
@@ -153,7 +153,7 @@ def sources(options: Options) -> Report:
 def report(runs: Sequence[Run]) -> Report:
     r"""The costs of each case, and the runs themselves."""
     data = {"runs": [one.record() for one in runs]}
-    return Report("sources", __doc__ or "", [cost_table(runs)], data=data)
+    return Report("sources", paragraphs(__doc__), [cost_table(runs)], data=data)
 
 
 def cost_table(runs: Sequence[Run]) -> Table:

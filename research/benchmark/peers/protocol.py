@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 
-Chooser = Callable[[list[int], list[float]], list[int]]
-"""From all rows measured so far and their values to the next ``q`` rows."""
+Chooser = Callable[[list[int], list[float]], "list[int] | tuple[list[int], list[int]]"]
+"""From all rows measured so far and their values to the next ``q`` rows, and if the
+peer has a model of its own, the rows that are above by it."""
 
 
 def serve(start: Callable[[dict], Chooser]) -> None:
@@ -26,5 +27,9 @@ def serve(start: Callable[[dict], Chooser]) -> None:
         message = json.loads(line)
         rows += message["rows"]
         values += message["y"]
-        chosen = [int(row) for row in choose(rows, values)]
-        print(json.dumps({"rows": chosen}), file=answers, flush=True)
+        chosen = choose(rows, values)
+        answer = {"rows": chosen}
+        if isinstance(chosen, tuple):
+            answer = {"rows": chosen[0], "above": chosen[1]}
+        answer = {name: [int(row) for row in own] for name, own in answer.items()}
+        print(json.dumps(answer), file=answers, flush=True)

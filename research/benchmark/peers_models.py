@@ -1,0 +1,193 @@
+r"""Rows left on a wrong side where each package has a model of its own.
+
+The other comparisons of peers give all of them the same fixed process. Here each learns
+its model from the values, chooses by it and says which rows are above; so the whole is
+compared: model, initial design and rule. Values are exact, one is measured at a time,
+and all begin with the same ``2 d + 2`` rows drawn at random by seed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from botorch_lse import Above, GaussianProcess, Observations, Strategy
+from research.benchmark.peers_all import package_of
+from research.benchmark.peers_packages import started
+from research.benchmark.peers_problems import REPORTED, Case
+from research.benchmark.peers_runs import reopened
+from research.benchmark.recorded import Recorded, measure
+from research.benchmark.registry import Options, entry
+from research.report import Report, Table, paragraphs
+
+SEEDS, QUICK_SEEDS = 4, 1
+AT = (10.0, 12.5, 20.0)
+"""Measurements for each input after which wrong rows are counted."""
+QUICK = ("Himmelblau", "Hartmann-3")
+OURS: dict[str, GaussianProcess] = {
+    "default": GaussianProcess(noise_std=0.0),
+    "single": GaussianProcess(noise_std=0.0, family="single"),
+}
+FLOOR = 0.5
+"""The least error, in rows: nothing is infinitely better than something else."""
+
+
+@dataclass(frozen=True)
+class Job:
+    r"""A run: a function of its problem, its method and its seed."""
+
+    problem: str
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run(Recorded):
+    r"""What came out.
+
+    Args:
+        job: What was run.
+        wrong: Rows on the wrong side after each of ``AT``.
+        seconds: CPU or wall seconds for the whole of the choosing; of a package the
+            wall seconds between its questions and its answers.
+    """
+
+    job: Job
+    wrong: tuple[int, ...]
+    seconds: float
+
+
+def first_rows(case: Case, seed: int) -> Tensor:
+    r"""The rows that all begin with."""
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(case.pool), generator=generator)
+    return order[: 2 * case.pool.d + 2]
+
+
+def counts_of(case: Case) -> list[int]:
+    r"""Measurements after which wrong rows are counted."""
+    return [math.ceil(each * case.pool.d) for each in AT]
+
+
+def of_ours(job: Job, case: Case) -> Run:
+    r"""A run of a strategy of ours."""
+    goal = Above(case.threshold)
+    strategy = Strategy(case.pool, goal, model=OURS[job.method], batch_size=1)
+    rows, at = first_rows(case, job.seed), counts_of(case)
+    state, wrong, began = strategy.init(job.seed), [], time.perf_counter()
+    while len(rows):
+        state = strategy.tell(state, Observations(rows, case.truth[rows]))
+        if len(state.observations) in at:
+            found = state.classification.mean > case.threshold
+            wrong.append(int((found != case.above).sum()))
+        if len(state.observations) >= at[-1]:
+            break
+        state = reopened(state, goal)
+        rows = strategy.ask(state).order
+    return Run(job, tuple(wrong), time.perf_counter() - began)
+
+
+def of_package(job: Job, case: Case, command: str) -> Run:
+    r"""A run of a package that has a model of its own."""
+    rows, at, n = first_rows(case, job.seed), counts_of(case), 0
+    wrong, seconds = list[int](), 0.0
+    with started(command, case, 0.0, 1, job.seed, has_model=True) as peer:
+        while n < at[-1]:
+            n += len(rows)
+            began = time.perf_counter()
+            rows, above = peer.next_and_above(rows, case.truth[rows])
+            seconds += time.perf_counter() - began
+            assert above is not None  # it has a model
+            if n in at:
+                wrong.append(int((above != case.above).sum()))
+    return Run(job, tuple(wrong), seconds)
+
+
+def run(
+    job: Job, data: Path | None = None, commands: Mapping[str, str] | None = None
+) -> Sequence[Run]:
+    r"""Play a job."""
+    case = REPORTED[job.problem].case(job.seed, data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fits to few values
+        if job.method in OURS:
+            return [of_ours(job, case)]
+        return [of_package(job, case, (commands or {})[job.method])]
+
+
+@entry("peers", "models", "packages with models of their own, see peers/README.md")
+def models(options: Options) -> Report:
+    r"""All problems by which nothing was chosen."""
+    commands = dict(package_of(text) for text in options.packages)
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    problems = [
+        name
+        for name in (QUICK if options.quick else REPORTED)
+        if REPORTED[name].is_there(options.data)
+    ]
+    every = product(range(seeds), problems, (*OURS, *commands))
+    jobs = [Job(problem, method, seed) for seed, problem, method in every]
+    play = partial(run, data=options.data, commands=commands)
+    return report(measure(Run, play, jobs, *options.where))
+
+
+def report(runs: Sequence[Run]) -> Report:
+    r"""How the methods compare, and their counts by problem."""
+    data = {"runs": [one.record() for one in runs]}
+    tables = [ratio_table(runs), count_table(runs)]
+    return Report("peers models", paragraphs(__doc__), tables, data=data)
+
+
+def by_cell(runs: Sequence[Run]) -> dict[str, dict[str, list[float]]]:
+    r"""The mean counts of each method, by problem and method, and its seconds."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for problem, method in dict.fromkeys((r.job.problem, r.job.method) for r in runs):
+        own = [r for r in runs if (r.job.problem, r.job.method) == (problem, method)]
+        columns = [*zip(*(r.wrong for r in own), strict=True)]
+        counts = [max(sum(column) / len(own), FLOOR) for column in columns]
+        seconds = sum(r.seconds for r in own) / len(own)
+        found.setdefault(problem, {})[method] = [*counts, seconds]
+    return found
+
+
+def ratio_table(runs: Sequence[Run]) -> Table:
+    r"""The default over each other method: geometric means over the problems."""
+    cells, lines = by_cell(runs), []
+    for method in dict.fromkeys(r.job.method for r in runs):
+        both = [own for own in cells.values() if {"default", method} <= own.keys()]
+        if method == "default" or not both:
+            continue
+        line = [method, len(both)]
+        for i in range(len(AT) + 1):
+            logs = torch.tensor(
+                [math.log(own["default"][i] / own[method][i]) for own in both]
+            ).double()
+            error = float(logs.std() / len(logs) ** 0.5) if len(logs) > 1 else math.nan
+            ratio = float(logs.mean().exp())
+            line.append(f"{ratio:.2f} ± {ratio * error:.2f}")
+        lines.append(tuple(line))
+    heads = [f"after {each:g} d" for each in AT]
+    columns = ("the default over", "problems", *heads, "seconds")
+    return Table("Wrong rows and seconds: geometric means", columns, lines)
+
+
+def count_table(runs: Sequence[Run]) -> Table:
+    r"""The wrong rows of each method by problem."""
+    lines = [
+        (problem, method, *(f"{x:.1f}" for x in counts[:-1]), f"{counts[-1]:.1f}")
+        for problem, own in by_cell(runs).items()
+        for method, counts in own.items()
+    ]
+    heads = [f"after {each:g} d" for each in AT]
+    return Table(
+        "Wrong rows: means", ("problem", "method", *heads, "seconds a run"), lines
+    )
