@@ -133,7 +133,7 @@ def test_a_side_is_ruled_out_only_if_no_point_of_the_box_is_near_its_class(
     name,
 ) -> None:
     region = JUDGED[name]
-    m, n = region.n_outputs, 300
+    m, n = region.n_outputs, 144
     generator = torch.Generator().manual_seed(5)
     mean = 2.4 * torch.rand(n, m, generator=generator, dtype=torch.float64) - 1.2
     half = 0.3 * torch.rand(n, m, generator=generator, dtype=torch.float64)
