@@ -61,13 +61,19 @@ def marginals_of(marginals: Any, name: str) -> tuple[tuple[str, ...] | None, lis
     names = None
     if isinstance(marginals, Mapping):
         names, marginals = tuple(map(str, marginals)), list(marginals.values())
-    wanted = "to be a list of frozen continuous distributions of `scipy.stats`"
+    wanted = (
+        "to be a list of frozen continuous distributions of `scipy.stats`, or a joint "
+        "one of OpenTURNS"
+    )
     remedy = "Write `[scipy.stats.norm(0, 1), scipy.stats.uniform(2, 3)]`."
     if not isinstance(marginals, Sequence) or len(marginals) == 0:
         raise ValueError(complaint(name, wanted, f"got {marginals!r}", remedy))
     for i, one in enumerate(marginals):
         if isinstance(one, type) or not all(hasattr(one, m) for m in NEEDED):
             came = f"entry {i} is {one!r}"
+            if is_of_openturns(one):
+                came = f"entry {i} is one of OpenTURNS"
+                remedy = "Join them by `openturns.JointDistribution([...])`."
             raise ValueError(complaint(name, wanted, came, remedy))
         try:
             median = np.asarray(one.ppf(0.5), dtype=float)
@@ -241,6 +247,12 @@ class FromOpenTURNS(Distribution):
         return torch.from_numpy(np.where(found < lowest, -np.inf, found))
 
 
+def is_of_openturns(given: Any) -> bool:
+    r"""Whether it is a distribution with the methods that OpenTURNS gives it."""
+    is_made = not isinstance(given, type)
+    return is_made and all(hasattr(given, method) for method in OF_OPENTURNS)
+
+
 def distribution_of(
     given: Any, correlation: Any, name: str
 ) -> tuple[tuple[str, ...] | None, Distribution]:
@@ -256,7 +268,7 @@ def distribution_of(
         ValueError: If it is no correlation, no distribution is given, or one is not
             continuous, has no density, or is of OpenTURNS and a correlation is given.
     """
-    if not all(hasattr(given, method) for method in OF_OPENTURNS):
+    if not is_of_openturns(given):
         own, marginals = marginals_of(given, name)
         if isinstance(correlation, pd.DataFrame) and own is not None:
             for _ in range(2):  # its columns, and then its rows

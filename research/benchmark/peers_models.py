@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Above, GaussianProcess, Observations, Strategy
-from research.benchmark.peers_all import package_of
+from research.benchmark.peers_all import FLOOR, package_of
 from research.benchmark.peers_packages import started
 from research.benchmark.peers_problems import REPORTED, Case
 from research.benchmark.peers_runs import reopened
@@ -37,8 +37,6 @@ OURS: dict[str, GaussianProcess] = {
     "default": GaussianProcess(noise_std=0.0),
     "single": GaussianProcess(noise_std=0.0, family="single"),
 }
-FLOOR = 0.5
-"""The least error, in rows: nothing is infinitely better than something else."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,8 @@ class Run(Recorded):
     Args:
         job: What was run.
         wrong: Rows on the wrong side after each of ``AT``.
-        seconds: CPU or wall seconds for the whole of the choosing; of a package the
-            wall seconds between its questions and its answers.
+        seconds: Wall seconds of all its choosing; of a package those between questions
+            and answers.
     """
 
     job: Job

@@ -169,6 +169,12 @@ for number, wrong in enumerate(([], [3.0], [norm(0, np.nan)]), 1):
         lambda: drawn([norm(0, 1), uniform(2, 3)]),
     )
 case(
+    "distributions:marginals_of#2",
+    lambda: drawn([Joint(), Joint()]),
+    "Join them by `openturns.JointDistribution([...])`",
+    lambda: drawn(Joint()),  # joined: see tests/integrations/test_openturns.py
+)
+case(
     "distributions:copula_factor#1",
     lambda: drawn([norm(0, 2), norm()], correlation=[[4.0, 1.0], [1.0, 1.0]]),
     "the correlation of the normal numbers behind the inputs, not their covariance",

@@ -131,6 +131,16 @@ def test_what_has_no_density_is_refused(made: Any, message: str) -> None:
     assert len(Pool.from_distribution(smooth, 8)) == 8
 
 
+def test_marginals_of_openturns_are_to_be_joined() -> None:
+    parts = [ot.Normal(), ot.Gumbel()]
+    with pytest.raises(ValueError, match="entry 0 is one of OpenTURNS") as caught:
+        Pool.from_distribution(parts, 8)
+    assert "`openturns.JointDistribution([...])`" in str(caught.value)
+    assert len(Pool.from_distribution(ot.JointDistribution(parts), 8)) == 8
+    with pytest.raises(ValueError, match="a list of frozen continuous"):
+        Pool.from_distribution(ot.Normal, 8)
+
+
 def test_a_correlation_beside_it_is_refused() -> None:
     with pytest.raises(ValueError, match="no `correlation` beside `marginals`"):
         Pool.from_distribution(joint("normal"), 8, correlation=R)

@@ -33,7 +33,7 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 59_910, 34_570
+MOST_LINES, MOST_CODE = 59_920, 34_580
 """Of the core: lines, and lines of code; 60 and 50 of them for workbooks, 130 and 60
 for distributions of
 OpenTURNS, 80 and 60 for sides that an audit confirms and intervals rule out, 1,120 and
