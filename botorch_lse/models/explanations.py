@@ -74,11 +74,11 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
         return -math.inf, model.eval()
 
 
-def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
+def fit_likelihood(mll: ExactMarginalLogLikelihood) -> float:
     r"""Fit a model that is not remembered, by SciPy, which is loaded only for this."""
     from botorch_lse.models import marginal
 
-    marginal.fit_likelihood(mll)
+    return marginal.fit_likelihood(mll)
 
 
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
@@ -86,14 +86,10 @@ def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
         start = deepcopy(model.state_dict())
         try:
-            fit_likelihood(mll)
+            return fit_likelihood(mll)
         except ModelFittingError:
             model.load_state_dict(start)
             raise
-        model.train()
-        with torch.no_grad():
-            inputs: Any = model.train_inputs
-            return float(mll(model(*inputs), model.train_targets, *inputs))
 
     return remembered(model, fit), model.eval()
 

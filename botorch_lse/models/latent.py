@@ -198,7 +198,9 @@ class _Fit:
             # Precisions may be negative, or the sites would not be stationary.
             self.sites = sites_of(K, at, *self.results, self.sites, least=None)
             weights = UNIT**2 * self.sites.slopes
-            slopes = {id(p): v for p, v in self.term.slopes(weights)}
+            sizes = [p.numel() for p in self.parameters]
+            parts = self.term.slopes(weights).split(sizes)
+            slopes = {id(p): v for p, v in zip(self.parameters, parts, strict=True)}
             total = self.sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
             by_value = UNIT * self.sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
@@ -211,9 +213,7 @@ class _Fit:
             log = prior.log_prob(value).sum()
             (slope,) = torch.autograd.grad(log, value)
             total += float(log.detach())
-            slopes[id(parameter)] = slopes[id(parameter)] + slope.view(-1).squeeze()
-        by_log = [
-            (slopes[id(p)] * p.detach().view(-1)).reshape(-1) for p in self.parameters
-        ]
+            slopes[id(parameter)] = slopes[id(parameter)] + slope.view(-1)
+        by_log = [slopes[id(p)] * p.detach().view(-1) for p in self.parameters]
         gradient = torch.cat((*by_log, of_rises, torch.tensor([of_mean]).to(self.F)))
         return -total, -gradient.cpu().numpy()

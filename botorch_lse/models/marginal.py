@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Protocol
@@ -41,34 +42,42 @@ from torch import Tensor
 
 from botorch_lse.models.source_kernels import Loadings
 
-Slope = tuple[Tensor, Tensor]
-"""A parameter, and the derivative of the loss by it."""
 _LOG_2PI = math.log(2 * math.pi)
 
 
-def fit_likelihood(mll: ExactMarginalLogLikelihood) -> None:
+def fit_likelihood(mll: ExactMarginalLogLikelihood) -> float:
     r"""Fit a model by BoTorch, with the gradient in closed form where there is one.
 
-    Of numbers it takes BoTorch's steps and ends where BoTorch ends, up to rounding.
-    With words it goes over logarithms, in a twentieth of the steps and at least as far.
+    With one kernel it takes BoTorch's steps and ends where BoTorch ends, up to
+    rounding. With several it goes over logarithms, in a twentieth of the steps and at
+    least as far.
 
     Args:
         mll: The marginal log likelihood of the model.
 
+    Returns:
+        What it attains, for each value.
+
     Raises:
         ModelFittingError: If no attempt ends.
     """
-    closure = likelihood_of(mll)
-    if closure is None or type(closure.kernel) is SquaredExponential:
-        fit_gpytorch_mll(mll, closure=closure)
-    else:
-        fit_gpytorch_mll(mll, closure=closure, optimizer=minimized_over_logarithms)
+    closure: Any = likelihood_of(mll)  # whose gradient is one tensor
+    if closure is not None:
+        fit_gpytorch_mll(mll, closure=closure, optimizer=minimized)
+        return -float(closure()[0])
+    fit_gpytorch_mll(mll)
+    model: Any = mll.model.train()
+    with torch.no_grad():
+        inputs = model.train_inputs
+        return float(mll(model(*inputs), model.train_targets, *inputs))
 
 
-def minimized_over_logarithms(
+def minimized(
     mll: ExactMarginalLogLikelihood, closure: Likelihood
 ) -> OptimizationResult:
-    r"""Minimise a loss over the logarithms of the parameters that are positive.
+    r"""Minimise a loss as BoTorch does, all parameters in one vector.
+
+    With several kernels, over the logarithms of those that are positive.
 
     Args:
         mll: The marginal log likelihood of the model, whose parameters are set.
@@ -76,34 +85,51 @@ def minimized_over_logarithms(
     """
     parameters, bounds = get_parameters_and_bounds(mll, requires_grad=True)
     given: Any = bounds
-    limits: Any = {n: tuple(map(float, pair)) for n, pair in given.items()}
-    positive = {name for name, (low, _) in limits.items() if low > 0}
-    found = {
-        name: (p.log() if name in positive else p).detach().clone()
-        for name, p in parameters.items()
-    }
+    with in_one_vector(parameters.values()) as vector, torch.no_grad():
+        low, high = (
+            torch.cat(
+                [
+                    torch.as_tensor(given.get(name, (-math.inf, math.inf))[end])
+                    .to(p)
+                    .expand(p.numel())
+                    for name, p in parameters.items()
+                ]
+            )
+            for end in (0, 1)
+        )
+        is_single = isinstance(closure.kernel, Stationary) and not closure.kernel.scales
+        is_log = (low > 0) & (not is_single)
+        found = torch.where(is_log, vector.log(), vector)
 
-    def set_parameters() -> None:
-        with torch.no_grad():
-            for name, p in parameters.items():
-                p.copy_(found[name])
-                if name in positive:
-                    p.exp_().clamp_(*limits[name])
+        def set_parameters() -> None:
+            vector.copy_(torch.where(is_log, found.exp().clamp_(low, high), found))
 
-    def in_logarithms() -> tuple[Tensor, list[Tensor]]:
+        def at_found() -> tuple[Tensor, list[Tensor]]:
+            set_parameters()
+            loss, slopes = closure()
+            return loss, [torch.where(is_log, slopes * vector, slopes)]
+
+        ends: Any = [torch.where(is_log, end.log(), end) for end in (low, high)]
+        result = scipy_minimize(at_found, {"all": found}, {"all": tuple(ends)})
         set_parameters()
-        loss, slopes = closure()
-        pairs = zip(parameters.items(), slopes, strict=True)
-        return loss, [
-            g * p.detach() if name in positive else g for (name, p), g in pairs
-        ]
-
-    ends: Any = {name: tuple(map(math.log, limits[name])) for name in positive}
-    result = scipy_minimize(in_logarithms, found, {**limits, **ends})
-    set_parameters()
     if result.status not in (OptimizationStatus.SUCCESS, OptimizationStatus.STOPPED):
         warnings.warn(f"{result.message}", OptimizationWarning, stacklevel=2)
     return result
+
+
+@contextmanager
+def in_one_vector(parameters: Collection[Tensor]) -> Iterator[Tensor]:
+    r"""One vector of all parameters: as long as it lasts, they are parts of it."""
+    own = [p.data for p in parameters]
+    vector = torch.cat([data.reshape(-1) for data in own])
+    parts = vector.split([data.numel() for data in own])
+    for p, part, data in zip(parameters, parts, own, strict=True):
+        p.data = part.view(data.shape)
+    try:
+        yield vector
+    finally:
+        for p, data in zip(parameters, own, strict=True):
+            p.data = data.copy_(p.data)
 
 
 def likelihood_of(mll: ExactMarginalLogLikelihood) -> Likelihood | None:
@@ -156,11 +182,14 @@ class Term(Protocol):
     def value(self) -> Tensor:
         r"""The covariances at the present parameters (``n x n``)."""
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of ``(weights * value).sum()``, after ``value``.
 
         Args:
             weights: ``n x n`` numbers, symmetric.
+
+        Returns:
+            One number for each of all parameters, in their order.
         """
 
 
@@ -172,12 +201,9 @@ def term_of(kernel: Kernel, X: Tensor) -> Term | None:
 
 def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
     r"""The term of a kernel at the columns that it looks at."""
-    kind = type(kernel)
-    if kind is RBFKernel:
-        # Distances of large numbers lose digits.
-        return SquaredExponential(own - own.mean(dim=0), kernel.raw_lengthscale)
-    if kind is MaternKernel and kernel.nu == 2.5:
-        return Matern(own - own.mean(dim=0), kernel.raw_lengthscale)
+    kind, part = type(kernel), _stationary(kernel, [*range(own.shape[-1])])
+    if part is not None:
+        return Stationary(own, [part])
     if kind is CategoricalKernel:
         differs = (own.mT.unsqueeze(-1) != own.mT.unsqueeze(-2)).to(own)
         return Words(differs.flatten(start_dim=1), kernel.raw_lengthscale)
@@ -186,18 +212,148 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
     if kind is ScaleKernel:  # which has taken the columns of its inner kernel
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
-    if kind not in (AdditiveKernel, ProductKernel):
+    if kind is ProductKernel:
+        factors = _all_terms(kernel.kernels, own)
+        return None if factors is None else Product(factors)
+    return _sum_of(kernel.kernels, own) if kind is AdditiveKernel else None
+
+
+def _sum_of(kernels: Iterable[Kernel], own: Tensor) -> Sum | None:
+    r"""The term of a sum, whose stationary parts of a kind are one term."""
+    alike, others = dict[tuple[bool, bool], list[_Part]](), list[Kernel]()
+    for kernel in kernels:
+        columns = kernel.active_dims
+        listed = [*range(own.shape[-1])] if columns is None else columns.tolist()
+        part = _stationary(kernel, listed)
+        if part is None:
+            others.append(kernel)
+        else:
+            alike.setdefault((part.is_rough, part.scale is None), []).append(part)
+    terms = _all_terms(others, own)
+    if terms is None:
         return None
-    found = [term_of(part, own) for part in kernel.kernels]
-    parts = [part for part in found if part is not None]
-    if len(parts) < len(found):
+    return Sum([*(Stationary(own, parts) for parts in alike.values()), *terms])
+
+
+def _all_terms(kernels: Iterable[Kernel], own: Tensor) -> list[Term] | None:
+    r"""The terms of kernels; ``None`` if one of them has no form."""
+    found = [term_of(kernel, own) for kernel in kernels]
+    terms = [term for term in found if term is not None]
+    return terms if len(terms) == len(found) else None
+
+
+def _stationary(kernel: Kernel, columns: list[int]) -> _Part | None:
+    r"""A kernel of distances in some columns; ``None`` if it is another."""
+    inner: Any = kernel.base_kernel if type(kernel) is ScaleKernel else kernel
+    is_rough = type(inner) is MaternKernel and inner.nu == 2.5
+    if not is_rough and type(inner) is not RBFKernel:
         return None
-    return Sum(parts) if kind is AdditiveKernel else Product(parts)
+    scale = kernel.raw_outputscale if inner is not kernel else None
+    return _Part(is_rough, columns, inner.raw_lengthscale, scale)
+
+
+class Stationary:
+    r"""A sum of scaled kernels of distances: all squared exponentials, or all Matern.
+
+    They are the squared exponential ``exp(-d^2 / 2)`` and the Matern kernel of
+    smoothness 5/2, ``(1 + s + s^2 / 3) exp(-s)`` with ``s = sqrt(5) d`` (Rasmussen and
+    Williams 2006, equations 4.9 and 4.17), ``d`` in lengthscales. All are computed
+    together, for each pair of points once: by themselves most of the time would go to
+    calls while values are few.
+
+    Args:
+        X: ``n x d``.
+        parts: The kernels, with or without scales.
+    """
+
+    def __init__(self, X: Tensor, parts: Sequence[_Part]) -> None:
+        n, d = X.shape
+        self.n, self.is_rough = n, parts[0].is_rough
+        self.lengthscales = [part.lengthscale for part in parts]
+        self.scales = [part.scale for part in parts if part.scale is not None]
+        one, other = torch.tril_indices(n, n, -1).to(X.device)
+        self.squared = (X.mT[:, one] - X.mT[:, other]).square_()  # d x pairs
+        self.pairs = one * n + other
+        # Where the matrix finds its entries: those of the pairs, then the diagonal's.
+        entries = torch.full((n, n), len(one), device=X.device)
+        entries[one, other] = entries[other, one] = torch.arange(len(one)).to(one)
+        self.entries = entries.view(-1)
+        # Which lengthscale, of all in a row, each kernel has in each of its columns.
+        sizes = [part.lengthscale.numel() for part in parts]
+        firsts = [sum(sizes[:k]) for k in range(len(parts))]
+        cells, own = list[int](), list[int]()
+        for k, (part, size, first) in enumerate(zip(parts, sizes, firsts, strict=True)):
+            cells += [k * d + column for column in part.columns]
+            own += [first + (j if size > 1 else 0) for j in range(len(part.columns))]
+        self.cells, self.own = (torch.tensor(x).to(one) for x in (cells, own))
+        self.sizes = sizes
+
+    def parameters(self) -> Iterator[Tensor]:
+        r"""The parameters that a fit may change."""
+        yield from self.scales
+        yield from self.lengthscales
+
+    def value(self) -> Tensor:
+        r"""The covariances at the present parameters."""
+        self.lengths = torch.cat([found.view(-1) for found in self.lengthscales])
+        k, d = len(self.sizes), len(self.squared)
+        rates = self.lengths.new_zeros(k * d)
+        own = self.lengths.index_select(0, self.own)
+        rates.index_copy_(0, self.cells, own.square_().reciprocal_())
+        squared = rates.view(k, d) @ self.squared  # k x pairs
+        if self.is_rough:
+            # The derivative by d^2 is that of -5/6 (1 + s) exp(-s), 5/3 of it below.
+            s = squared.mul_(5).sqrt()
+            decay = s.neg().exp_()
+            self.slope = s.add_(1).mul_(decay)
+            self.each = squared.div_(3).mul_(decay).add_(self.slope)
+            self.slope.mul_(5 / 3)
+        else:
+            self.each = self.slope = squared.mul_(-0.5).exp_()
+        self.weight = (
+            torch.cat([found.view(1) for found in self.scales])
+            if self.scales
+            else self.lengths.new_ones(k)
+        )
+        entries = torch.cat((self.weight @ self.each, self.weight.sum().view(1)))
+        # Several times as fast as by brackets.
+        return entries.index_select(0, self.entries).view(self.n, self.n)
+
+    def slopes(self, weights: Tensor) -> Tensor:
+        r"""The derivatives of the weighted sum of the covariances."""
+        of_pairs = weights.reshape(-1).index_select(0, self.pairs).mul_(2)
+        # d K_ij / d l = slope (x_i - x_j)^2 / l^3 in the column of l
+        by_column = (self.slope * of_pairs) @ self.squared.mT
+        by_column *= self.weight.unsqueeze(-1)
+        own = self.lengths.index_select(0, self.own)
+        of_cells = by_column.view(-1).index_select(0, self.cells) / own.pow(3)
+        total = torch.zeros_like(self.lengths).index_add_(0, self.own, of_cells)
+        if not self.scales:
+            return total
+        by_scale = self.each @ of_pairs + weights.diagonal().sum()
+        return torch.cat((by_scale, total))
+
+
+@dataclass(frozen=True)
+class _Part:
+    r"""A stationary kernel: its columns, lengthscales, and its scale if it has one."""
+
+    is_rough: bool
+    columns: list[int]
+    lengthscale: Tensor
+    scale: Tensor | None
 
 
 @dataclass
-class _OfLengthscale:
-    r"""A kernel whose only parameter is a lengthscale of each column, or one of all."""
+class Words:
+    r"""The kernel ``exp(-m)``, ``m`` the mean of 1 / lengthscale of words that differ.
+
+    The mean is over all words: those that agree count as 0.
+
+    Args:
+        X: ``k x n^2``: 1 where two points have other words in a column.
+        lengthscale: ``1 x k``, or one of all columns.
+    """
 
     X: Tensor
     lengthscale: Tensor
@@ -207,75 +363,6 @@ class _OfLengthscale:
         r"""The parameters that a fit may change."""
         yield self.lengthscale
 
-    def _of_columns(self, slopes: Tensor) -> Tensor:
-        r"""The derivatives by the lengthscales, summed where all share one."""
-        return slopes.sum() if self.lengthscale.numel() == 1 else slopes
-
-
-@dataclass
-class SquaredExponential(_OfLengthscale):
-    r"""The kernel ``exp(-d^2 / 2)`` of ``n x d`` points, distances in lengthscales."""
-
-    Z: Tensor = field(init=False)
-
-    def value(self) -> Tensor:
-        r"""The covariances at the present parameters."""
-        self.K = self._squared_distances().mul_(-0.5).exp_()
-        return self.K
-
-    def _squared_distances(self) -> Tensor:
-        self.Z = Z = self.X / self.lengthscale
-        norms = Z.square().sum(dim=-1)
-        squared = (norms.unsqueeze(-1) + norms).addmm_(Z, Z.mT, alpha=-2).clamp_min_(0)
-        return squared.fill_diagonal_(0)
-
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
-        r"""The derivatives of the weighted sum of the covariances."""
-        # d K_ij / d l_k = K_ij (z_ik - z_jk)^2 / l_k
-        return self._slopes(weights * self.K)
-
-    def _slopes(self, M: Tensor) -> Iterator[Slope]:
-        r"""The sum of ``M_ij (z_ik - z_jk)^2 / l_k`` over ``i`` and ``j``."""
-        Z = self.Z
-        spread = 2 * (M.sum(dim=0) @ Z.square() - ((M @ Z) * Z).sum(dim=0))
-        yield self.lengthscale, self._of_columns(spread) / self.lengthscale
-
-
-@dataclass
-class Matern(SquaredExponential):
-    r"""The Matern kernel of smoothness 5/2, distances in lengthscales.
-
-    With ``s = sqrt(5) d`` it is ``(1 + s + s^2 / 3) exp(-s)`` (Rasmussen and Williams
-    2006, equation 4.17).
-    """
-
-    S: Tensor = field(init=False)
-    E: Tensor = field(init=False)
-
-    def value(self) -> Tensor:
-        r"""The covariances at the present parameters."""
-        self.S = self._squared_distances().mul_(5).sqrt_()
-        self.E = self.S.neg().exp_()
-        self.K = (1 + self.S + self.S.square().div_(3)).mul_(self.E)
-        return self.K
-
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
-        r"""The derivatives of the weighted sum of the covariances."""
-        # d K_ij / d l_k = 5/3 (1 + s_ij) exp(-s_ij) (z_ik - z_jk)^2 / l_k
-        return self._slopes(weights * (1 + self.S).mul_(self.E).mul_(5 / 3))
-
-
-@dataclass
-class Words(_OfLengthscale):
-    r"""The kernel ``exp(-m)``, ``m`` the mean of 1 / lengthscale of words that differ.
-
-    The mean is over all words: those that agree count as 0.
-
-    Args:
-        X: ``k x n^2``: 1 where two points have other words in a column.
-        lengthscale: ``1 x k``.
-    """
-
     def value(self) -> Tensor:
         r"""The covariances at the present parameters."""
         k, squared = self.X.shape
@@ -284,10 +371,12 @@ class Words(_OfLengthscale):
         self.K = (rates @ self.X).view(n, n).neg_().exp_()
         return self.K
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
         found = self.X @ (weights * self.K).view(-1) / len(self.X)
-        yield self.lengthscale, self._of_columns(found) / self.lengthscale.square()
+        if self.lengthscale.numel() == 1:
+            found = found.sum()
+        return (found / self.lengthscale.square()).view(-1)
 
 
 @dataclass
@@ -313,13 +402,11 @@ class OfSources:
         self.a = self.kernel.loadings[self.number]
         return self.a.outer(self.a)
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
         given, free = self.kernel.given, self.kernel.free
-        if free is None:
-            return
         each = torch.zeros_like(given).index_add(0, self.number, 2 * weights @ self.a)
-        yield free, each[given.isnan()]
+        return each[given.isnan()] if free is not None else each[:0]
 
 
 @dataclass
@@ -340,10 +427,10 @@ class Scaled:
         self.K = self.inner.value()
         return self.scale * self.K
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
-        yield self.scale, (weights * self.K).sum()
-        yield from self.inner.slopes(self.scale * weights)
+        own, inner = (weights * self.K).sum(), self.inner.slopes(self.scale * weights)
+        return torch.cat((own.view(1), inner))
 
 
 @dataclass
@@ -361,10 +448,9 @@ class Sum:
         r"""The covariances at the present parameters."""
         return reduce(torch.add, [part.value() for part in self.parts])
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
-        for part in self.parts:
-            yield from part.slopes(weights)
+        return torch.cat([part.slopes(weights) for part in self.parts])
 
 
 @dataclass
@@ -378,19 +464,21 @@ class Product(Sum):
         self.values = [part.value() for part in self.parts]
         return reduce(torch.mul, self.values)
 
-    def slopes(self, weights: Tensor) -> Iterator[Slope]:
+    def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
+        found = []
         for i, part in enumerate(self.parts):
             others = self.values[:i] + self.values[i + 1 :]
-            yield from part.slopes(reduce(torch.mul, others, weights))
+            found.append(part.slopes(reduce(torch.mul, others, weights)))
+        return torch.cat(found)
 
 
 # --- the likelihood -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Likelihood:
-    r"""The loss of a fit and its gradient: a closure for ``fit_gpytorch_mll``.
+    r"""The loss of a fit and its gradient by all parameters together.
 
     With ``S = K + noise``, ``r = y - mean`` and ``a = S^-1 r`` the log density of ``n``
     values is ``-(r a + log det S + n log 2 pi) / 2``, and its derivative by an entry of
@@ -409,8 +497,31 @@ class Likelihood:
     kernel: Term
     priors: Sequence[tuple[Tensor, Tensor, Tensor, bool]]
 
-    def __call__(self) -> tuple[Tensor, list[Tensor]]:
-        r"""The loss and its gradient by each parameter that is not held."""
+    def __post_init__(self) -> None:
+        model: Any = self.mll.model
+        noise = [*self.mll.likelihood.parameters()]
+        self.every = [*self.kernel.parameters(), model.mean_module.raw_constant, *noise]
+        sizes = [p.numel() for p in self.every]
+        places = dict[int, Tensor]()
+        for p, part in zip(
+            self.every, torch.arange(sum(sizes)).split(sizes), strict=True
+        ):
+            places[id(p)] = part.to(p.device)
+        empty = self.every[0].new_zeros(3, 0).detach()
+        of_priors = [
+            torch.stack([torch.as_tensor(v).to(x).expand(x.numel()) for v in numbers])
+            for x, *numbers in self.priors
+        ]
+        self.centre, self.spread, is_log = torch.cat([empty, *of_priors], dim=1)
+        self.is_log = is_log > 0
+        none = torch.arange(0, device=empty.device)
+        known = [places[id(x)] for x, *_ in self.priors]
+        self.with_prior = torch.cat([none, *known])
+        trained = [places[id(p)] for p in self.mll.parameters() if p.requires_grad]
+        self.trained = torch.cat([none, *trained])
+
+    def __call__(self) -> tuple[Tensor, Tensor]:
+        r"""The loss and its gradient by all parameters that are not held, in a row."""
         model: Any = self.mll.model
         likelihood: Any = self.mll.likelihood
         with torch.no_grad():
@@ -418,24 +529,20 @@ class Likelihood:
             S.diagonal().add_(likelihood.noise)
             L = psd_safe_cholesky(S)
             inverse = torch.cholesky_inverse(L)
-            mean, n = model.mean_module.raw_constant, len(S)
-            r = model.train_targets - mean
+            n, r = len(S), model.train_targets - model.mean_module.raw_constant
             a = inverse @ r
             loss = 0.5 * (r @ a + n * _LOG_2PI) + L.diagonal().log().sum()
-            half = 0.5 * (a.outer(a) - inverse)
-            slopes = {id(p): slope for p, slope in self.kernel.slopes(half)}
-            slopes[id(mean)] = a.sum()
-            for noise in likelihood.parameters():
-                slopes[id(noise)] = half.diagonal().sum()
-            for x, centre, scale, is_log in self.priors:
-                log = x.log() if is_log else x
-                far = (log - centre) / scale
-                loss += (scale.log() + 0.5 * (far.square() + _LOG_2PI)).sum()
-                loss += log.sum() if is_log else 0.0
-                slope = (1 + far / scale) / x if is_log else far / scale
-                slopes[id(x)] = slopes[id(x)] - slope
-            return loss / n, [
-                (-slopes[id(p)] / n).view(p.shape)
-                for p in self.mll.parameters()
-                if p.requires_grad
-            ]
+            half = a.outer(a).sub_(inverse).mul_(0.5)
+            parts = [self.kernel.slopes(half), a.sum().view(1)]
+            n_noise = len(self.every) - len([*self.kernel.parameters()]) - 1
+            parts += [half.diagonal().sum().view(1)] * n_noise
+            # The priors: minus their log densities, and the slopes of those.
+            x = torch.cat([p.view(-1) for p in self.every])[self.with_prior]
+            logs = x.log()
+            far = (torch.where(self.is_log, logs, x) - self.centre) / self.spread
+            loss += (self.spread.log() + 0.5 * (far.square() + _LOG_2PI)).sum()
+            loss += torch.where(self.is_log, logs, 0.0).sum()
+            far /= self.spread
+            of_priors = torch.where(self.is_log, (1 + far) / x, far)
+            slopes = torch.cat(parts).index_add_(0, self.with_prior, -of_priors)
+            return loss / n, slopes[self.trained] / -n

@@ -121,7 +121,7 @@ def test_a_loaded_run_fits_nothing_that_was_fitted_before(tmp_path, monkeypatch)
     strategy = Strategy(pool, Above(0.3), model=model)
     client, made, given = client_for(strategy), [], explanations.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
     )
 
     def next_of(client, trials):

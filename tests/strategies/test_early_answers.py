@@ -42,7 +42,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     made: list[object] = []
     given = explanations.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))
+        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
     )
     return made
 
