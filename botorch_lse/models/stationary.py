@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add, iadd, mul
+from operator import add, mul
 from typing import ClassVar
 
 import torch
@@ -35,13 +35,14 @@ class Stationary:
 
     Args:
         of_distance: From distances to correlations; may overwrite the distances.
-        lengthscale: One, or one for each input.
+        unit: What counts as 1 of the distances: for each input, or for all. It is the
+            lengthscale over a constant, so that nothing need be multiplied later.
         scale: The variance, float64.
         columns: Those of the inputs that it looks at; ``None``: all.
     """
 
     of_distance: Callable[[Tensor], Tensor]
-    lengthscale: Tensor
+    unit: Tensor
     scale: Tensor
     columns: Tensor | None = None
 
@@ -62,15 +63,15 @@ class Stationary:
             scale = scale * kernel.outputscale.detach().double()
             kernel = kernel.base_kernel
         if type(kernel) is RBFKernel:
-            of_distance = _squared_exponential
+            of_distance, per_length = _squared_exponential, 0.5**0.5
         elif type(kernel) is MaternKernel and kernel.nu in _MATERN:
-            of_distance = _MATERN[kernel.nu]
+            of_distance, per_length = _MATERN[kernel.nu], (2 * kernel.nu) ** 0.5
         else:
             return None
         if len(kernel.batch_shape):
             return None
-        length = kernel.lengthscale.detach()
-        return cls(of_distance, length, scale, kernel.active_dims)
+        unit = kernel.lengthscale.detach() / per_length
+        return cls(of_distance, unit, scale, kernel.active_dims)
 
     @property
     def variance(self) -> Tensor:
@@ -82,14 +83,14 @@ class Stationary:
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
         d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.
-        fits = self.lengthscale.shape[-1] in (1, d) and G.shape[-1] == F.shape[-1]
+        fits = self.unit.shape[-1] in (1, d) and G.shape[-1] == F.shape[-1]
         return fits and d <= MOST_INPUTS and not has_gradient
 
     def __call__(self, F: Tensor, G: Tensor) -> Tensor:
         r"""The correlations of ``... x N x d`` points with ``... x M x d``."""
         if self.columns is not None:
             F, G = F[..., self.columns], G[..., self.columns]
-        F, G = F / self.lengthscale, G / self.lengthscale
+        F, G = F / self.unit, G / self.unit
         if F.shape[-1] == 1:  # the same to the bit, in less than half of the time
             return self.of_distance((F - G.mT).abs_())
         mode = "donot_use_mm_for_euclid_dist"
@@ -121,8 +122,11 @@ class StationarySum:
 
     def __call__(self, F: Tensor, G: Tensor) -> Tensor:
         r"""The covariances of ``... x N x d`` points with ``... x M x d``, float64."""
-        parts = (term(F, G).double().mul_(term.scale) for term in self.terms)
-        return reduce(iadd, parts)
+        first, *others = self.terms
+        found = first(F, G).double().mul_(first.scale)
+        for term in others:
+            found.add_(term(F, G), alpha=float(term.scale))
+        return found
 
 
 def stationary_form(kernel: Kernel) -> Stationary | StationarySum | None:
@@ -193,7 +197,7 @@ def _selects_once(kernel: Kernel) -> bool:
 
 
 def _squared_exponential(r: Tensor) -> Tensor:
-    return r.square_().mul_(-0.5).exp_()
+    return r.square_().neg_().exp_()
 
 
 def _exponential(r: Tensor) -> Tensor:
@@ -201,13 +205,13 @@ def _exponential(r: Tensor) -> Tensor:
 
 
 def _matern_3(r: Tensor) -> Tensor:
-    decay = r.mul(-(3**0.5)).exp_()
-    return decay.addcmul_(decay, r, value=3**0.5)
+    decay = r.neg().exp_()
+    return decay.addcmul_(decay, r)
 
 
 def _matern_5(r: Tensor) -> Tensor:
-    decay = r.mul(-(5**0.5)).exp_()
-    polynomial = r.mul_(5**0.5).addcmul_(r, r, value=1 / 3)
+    decay = r.neg().exp_()
+    polynomial = r.addcmul_(r, r, value=1 / 3)
     return decay.addcmul_(decay, polynomial)
 
 
