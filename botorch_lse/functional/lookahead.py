@@ -378,8 +378,14 @@ class SmoothRemoval(Removal):
     weight: Tensor | None = None
 
     @cached_property
-    def _found(self) -> tuple[Tensor, ...]:
-        r"""Coefficients of ``Q``, then of the series of little, weights included."""
+    def parts_of_each(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor]:
+        r"""What is known of each target, weights included; each ``... x T``.
+
+        Returns:
+            The coefficients of ``Q`` in powers of ``2 z - 1``; those of a removal up to
+            ``LITTLE`` in powers of ``rho`` from the first; and the loss now, ``Q(1)``,
+            summed as in ``of``: nothing learnt is nothing.
+        """
         u = 2 * (self.a.abs().clamp_max(FARTHEST) / FARTHEST).square() - 1
         basis = [torch.ones_like(u), u]
         while len(basis) <= DEGREE_A:
@@ -391,40 +397,33 @@ class SmoothRemoval(Removal):
         if self.weight is not None:
             factor = factor * self.weight
         found = found * factor.unsqueeze(-1)  # ... x T x coefficients of both
-        return tuple(c.contiguous() for c in found.unbind(-1))
-
-    @property
-    def coefficients(self) -> tuple[Tensor, ...]:
-        r"""The coefficients of ``Q`` in powers of ``2 z - 1``, each ``... x T``."""
-        return self._found[: DEGREE + 1]
-
-    @property
-    def series(self) -> tuple[Tensor, ...]:
-        r"""The coefficients of a removal up to ``LITTLE``, each ``... x T``.
-
-        In powers of ``rho`` from the first.
-        """
-        return self._found[DEGREE + 1 :]
+        each = [c.contiguous() for c in found.unbind(-1)]
+        many, few = each[: DEGREE + 1], each[DEGREE + 1 :]
+        return many, few, polynomial(many, torch.ones_like(u))
 
     @cached_property
     def slope(self) -> Tensor:
         r"""The slopes ``2 / s^2`` (``... x T``): ``2 z - 1`` is ``1 - slope gain``."""
         return 2 / self.variance
 
-    @cached_property
-    def present(self) -> Tensor:
-        r"""The loss now, ``Q(1)``, summed as in ``of``: nothing learnt is nothing."""
-        return polynomial(self.coefficients, torch.ones_like(self.slope))
-
     def of(self, gain: Tensor) -> Tensor:
         r"""The removals, units of the loss."""
-        return _taken(self.coefficients, self.slope, self.present, gain)
+        many, _, present = self.parts_of_each
+        return _taken(many, self.slope, present, gain)
 
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals; those by little from the short series."""
-        share = 0.5 * self.slope
-        found = _sum_of_some(self, gain, LITTLE / share)
-        return found.add_(torch.cat([self._little(p, share) for p in pieces(gain)]))
+        share, (first, *others) = 0.5 * self.slope, self.parts_of_each[1]
+        of_little = []
+        for part in pieces(gain):
+            # Clamping is several times faster than a mask.
+            rho = (part * share).clamp_max_(LITTLE)
+            total, power = rho @ first, rho * rho
+            for coefficient in others:
+                total += power @ coefficient
+                power.mul_(rho)
+            of_little.append(total)
+        return torch.cat(of_little) + self._of_much(gain)
 
     def whole(self, variance: Tensor) -> Tensor:
         r"""The loss now, without the polynomials."""
@@ -436,43 +435,30 @@ class SmoothRemoval(Removal):
         r"""The removal of targets that count by further weights."""
         return replace(self, weight=_product(self.weight, weight))
 
-    def _little(self, gain: Tensor, share: Tensor) -> Tensor:
-        r"""The sums of the series, where no reduction counts as more than ``LITTLE``.
-
-        Clamping is several times faster than a mask.
-        """
-        rho = (gain * share).clamp_max_(LITTLE)
-        total, power = rho @ self.series[0], rho * rho
-        for coefficient in self.series[1:]:
-            total += power @ coefficient
-            power.mul_(rho)
-        return total
-
-    @cached_property
-    def _of_each(self) -> Tensor:
-        r"""The numbers gathered for single pairs (``DEGREE + 4 x T``)."""
-        given = (*self.coefficients, self.slope, self.present, self.at_little)
-        return torch.stack(given)
-
-    @cached_property
-    def at_little(self) -> Tensor:
-        r"""The values of the series for pairs above ``LITTLE`` (``T``)."""
-        return LITTLE * polynomial(self.series, torch.full_like(self.slope, LITTLE))
-
-    def of_pairs(self, targets: Tensor, gain: Tensor) -> Tensor:
-        r"""The removals of single pairs (``n``), less ``at_little``.
-
-        Args:
-            targets: ``n`` numbers of targets, with repetitions.
-            gain: ``n`` reductions.
-        """
-        gathered = self._of_each.index_select(1, targets)
-        *coefficients, slope, present, counted = gathered
-        return _taken(tuple(coefficients), slope, present, gain).sub_(counted)
+    def _of_much(self, gain: Tensor) -> Tensor:
+        r"""The sums of what pairs above ``LITTLE`` remove beyond the series (``C``)."""
+        T, least = gain.shape[-1], 2 * LITTLE / self.slope
+        # NumPy finds the few pairs several times faster than torch.
+        is_much = gain.cpu().numpy() > least.cpu().numpy()
+        pairs = torch.from_numpy(np.flatnonzero(is_much))
+        many, few, present = self.parts_of_each
+        # What the series counts there, which is clamped.
+        at_little = LITTLE * polynomial(few, torch.full_like(self.slope, LITTLE))
+        of_each = torch.stack((*many, self.slope, present, at_little))
+        found = gain.new_zeros(len(gain))
+        for some in pairs.to(gain.device).split(FEW_PAIRS):
+            # Whole numbers so small are exact, and their division is slow.
+            row = ((some.double() + 0.5) / T).long()
+            *gathered, counted = of_each.index_select(1, some - T * row)
+            *coefficients, slope, left = gathered
+            gains = gain.reshape(-1).index_select(0, some)
+            removed = _taken(coefficients, slope, left, gains).sub_(counted)
+            found.index_add_(0, row, removed)
+        return found
 
 
 def _taken(
-    coefficients: tuple[Tensor, ...], slope: Tensor, present: Tensor, gain: Tensor
+    coefficients: Sequence[Tensor], slope: Tensor, present: Tensor, gain: Tensor
 ) -> Tensor:
     # Fused and in place where it can be: fresh memory costs more than arithmetic.
     y = (slope * gain).neg_().add_(1.0).clamp(-1.0, 1.0)
@@ -598,27 +584,7 @@ def pieces(gain: Tensor) -> tuple[Tensor, ...]:
     return gain.split(max(1, IN_CACHE // max(1, gain.shape[-1])))
 
 
-def _sum_of_some(removal: SmoothRemoval, gain: Tensor, least: Tensor) -> Tensor:
-    r"""The sums of ``removal.of_pairs`` over pairs of large reductions (``C``).
-
-    Args:
-        removal: Of ``T`` targets.
-        gain: ``C x T`` reductions.
-        least: ``T`` reductions above which pairs count.
-    """
-    T = gain.shape[-1]
-    # NumPy finds the few pairs several times faster than torch.
-    pairs = torch.from_numpy(np.flatnonzero(gain.cpu().numpy() > least.cpu().numpy()))
-    found = gain.new_zeros(len(gain))
-    for some in pairs.to(gain.device).split(FEW_PAIRS):
-        # Whole numbers so small are exact, and their division is slow.
-        row = ((some.double() + 0.5) / T).long()
-        gains = gain.reshape(-1).index_select(0, some)
-        found.index_add_(0, row, removal.of_pairs(some - T * row, gains))
-    return found
-
-
-def polynomial(coefficients: tuple[Tensor, ...], y: Tensor) -> Tensor:
+def polynomial(coefficients: Sequence[Tensor], y: Tensor) -> Tensor:
     r"""The sum ``coefficients[0] + coefficients[1] y + ...`` by Horner's rule."""
     value = coefficients[-1] * y
     for coefficient in reversed(coefficients[1:-1]):

@@ -209,9 +209,13 @@ class LookAhead(Rule):
             rows = self.usable(context, usable)
         scores = self.scores(context, previous, rows)
         everything = torch.ones_like(rows, dtype=torch.bool)
-        # Scores are sums over targets, and ties a share of the best one.
-        ties = abs(float(scores.max())) * tie_share(context.posterior)
-        at = first_best(scores, everything, ties / TIE)
+        # Scores are sums over targets, and ties a share of the best one. They come from
+        # covariances, which are differences from prior ones: where nearly all variance
+        # is gone, what is left of their digits decides.
+        posterior, best = context.posterior, abs(float(scores.max()))
+        left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
+        digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
+        at = first_best(scores, everything, best * max(1.0, min(digits, 1.0) / TIE))
         return int(rows[at or 0])
 
     def scores(
@@ -403,17 +407,6 @@ class ContentVariance(LookAhead):
         return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
 
 
-def tie_share(posterior: PoolPosterior) -> float:
-    r"""The relative difference from the best sum below which sums count as equal.
-
-    They come from covariances, which are differences from prior ones: where nearly all
-    variance is gone, what is left of their digits decides.
-    """
-    left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
-    digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
-    return max(TIE, min(digits, 1.0))
-
-
 def near_level(
     context: SelectionContext,
     reductions: Reductions,
@@ -440,11 +433,10 @@ def near_level(
     def at(targets: Tensor) -> Removal:
         distance = posterior.mean[targets] - level.level_at(targets)
         left = posterior.variance[targets]
-        if batch == "believer":
-            found = removal(distance, left)
-        else:
-            whole = before[targets]
-            found = AddedRemoval(removal(distance, whole), whole - left)
+        whole = left if batch == "believer" else before[targets]
+        found, earlier = removal(distance, whole), whole - left
+        if bool(earlier.any()):  # or nothing is added to, and sums are cheaper
+            found = AddedRemoval(found, earlier)
         return found if weights is None else found.weighted(weights[targets])
 
     found = reductions.summed(at)
