@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Above, GaussianProcess, Observations, Strategy
+from botorch_lse.rules import Random, Rule, Straddle
 from research.benchmark.peers_all import FLOOR, package_of
 from research.benchmark.peers_packages import started
 from research.benchmark.peers_problems import REPORTED, Case
@@ -33,10 +34,14 @@ SEEDS, QUICK_SEEDS = 4, 1
 AT = (10.0, 12.5, 20.0)
 """Measurements for each input after which wrong rows are counted."""
 QUICK = ("Himmelblau", "Hartmann-3")
-OURS: dict[str, GaussianProcess] = {
-    "default": GaussianProcess(noise_std=0.0),
-    "single": GaussianProcess(noise_std=0.0, family="single"),
+EXACT = GaussianProcess(noise_std=0.0)
+OURS: dict[str, tuple[GaussianProcess, Rule | None]] = {
+    "default": (EXACT, None),
+    "single": (GaussianProcess(noise_std=0.0, family="single"), None),
+    "straddle": (EXACT, Straddle()),
+    "random rows": (EXACT, Random()),
 }
+"""The strategies of ours: their models and rules."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ def counts_of(case: Case) -> list[int]:
 def of_ours(job: Job, case: Case) -> Run:
     r"""A run of a strategy of ours."""
     goal = Above(case.threshold)
-    strategy = Strategy(case.pool, goal, model=OURS[job.method], batch_size=1)
+    model, rule = OURS[job.method]
+    strategy = Strategy(case.pool, goal, model=model, rule=rule, batch_size=1)
     rows, at = first_rows(case, job.seed), counts_of(case)
     state, wrong, began = strategy.init(job.seed), [], time.perf_counter()
     while len(rows):
