@@ -33,6 +33,8 @@ from research.report import Report, Table, paragraphs
 SEEDS, QUICK_SEEDS = 4, 1
 AT = (10.0, 12.5, 20.0)
 """Measurements for each input after which wrong rows are counted."""
+INSIDE = 1.96
+"""The standard deviations of an interval that should hold 95 % of the truth."""
 QUICK = ("Himmelblau", "Hartmann-3")
 EXACT = GaussianProcess(noise_std=0.0)
 OURS: dict[str, tuple[GaussianProcess, Rule | None]] = {
@@ -62,11 +64,14 @@ class Run(Recorded):
         wrong: Rows on the wrong side after each of ``AT``.
         seconds: Wall seconds of all its choosing; of a package those between questions
             and answers.
+        held: Shares of the rows not measured whose truth lies within 1.96 standard
+            deviations of the mean, after each of ``AT``; of a package none.
     """
 
     job: Job
     wrong: tuple[int, ...]
     seconds: float
+    held: tuple[float, ...] = ()
 
 
 def first_rows(case: Case, seed: int) -> Tensor:
@@ -88,16 +93,22 @@ def of_ours(job: Job, case: Case) -> Run:
     strategy = Strategy(case.pool, goal, model=model, rule=rule, batch_size=1)
     rows, at = first_rows(case, job.seed), counts_of(case)
     state, wrong, began = strategy.init(job.seed), [], time.perf_counter()
+    held = []
     while len(rows):
         state = strategy.tell(state, Observations(rows, case.truth[rows]))
         if len(state.observations) in at:
-            found = state.classification.mean > case.threshold
-            wrong.append(int((found != case.above).sum()))
+            answer = state.classification
+            wrong.append(int(((answer.mean > case.threshold) != case.above).sum()))
+            is_open = torch.ones(len(case.pool), dtype=torch.bool)
+            is_open[state.observations.indices] = False
+            off = (case.truth - answer.mean).abs()[is_open]
+            is_inside = off <= INSIDE * answer.sigma[is_open]
+            held.append(float(is_inside.double().mean()))
         if len(state.observations) >= at[-1]:
             break
         state = reopened(state, goal)
         rows = strategy.ask(state).order
-    return Run(job, tuple(wrong), time.perf_counter() - began)
+    return Run(job, tuple(wrong), time.perf_counter() - began, tuple(held))
 
 
 def of_package(job: Job, case: Case, command: str) -> Run:
@@ -147,7 +158,7 @@ def models(options: Options) -> Report:
 def report(runs: Sequence[Run]) -> Report:
     r"""How the methods compare, and their counts by problem."""
     data = {"runs": [one.record() for one in runs]}
-    tables = [ratio_table(runs), count_table(runs)]
+    tables = [ratio_table(runs), count_table(runs), held_table(runs)]
     return Report("peers models", paragraphs(__doc__), tables, data=data)
 
 
@@ -194,4 +205,19 @@ def count_table(runs: Sequence[Run]) -> Table:
     heads = [f"after {each:g} d" for each in AT]
     return Table(
         "Wrong rows: means", ("problem", "method", *heads, "seconds a run"), lines
+    )
+
+
+def held_table(runs: Sequence[Run]) -> Table:
+    r"""How much of the truth lies in the intervals of each method of ours."""
+    lines = []
+    for method in dict.fromkeys(run.job.method for run in runs if run.held):
+        own = [run.held for run in runs if run.job.method == method]
+        shares = torch.tensor(own, dtype=torch.float64)
+        means = (f"{x:.1%}" for x in shares.mean(dim=0).tolist())
+        lines.append((method, len(own), *means, f"{float(shares.min()):.1%}"))
+    heads = [f"after {each:g} d" for each in AT]
+    columns = ("method", "runs", *heads, "least")
+    return Table(
+        "The truth within intervals of 95 %, rows not measured", columns, lines
     )

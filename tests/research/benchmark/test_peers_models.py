@@ -62,6 +62,25 @@ def test_ours_begins_with_the_same_rows_and_counts_as_often(
     assert len(found.wrong) == 3
     assert all(0 < wrong < 841 for wrong in found.wrong)
     assert found.seconds > 0
+    assert len(found.held) == 3
+    assert all(0.5 < share <= 1 for share in found.held)
+
+
+@pytest.mark.parametrize("method", ["straddle", "random rows"])
+def test_other_rules_choose_other_rows(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers_models, "AT", (4.0, 8.0, 12.0))
+    own, other = (run(Job("Himmelblau", name, 0))[0] for name in ("default", method))
+    assert own.wrong != other.wrong
+
+
+def test_intervals_are_counted_by_method() -> None:
+    runs = [Run(Job("a", "default", k), (1, 1, 1), 2.0, (0.9, 0.8, share))
+            for k, share in enumerate((0.5, 0.7))]  # fmt: skip
+    found = report([*runs, Run(Job("a", "other", 0), (1, 1, 1), 2.0)])
+    (line,) = found.tables[2].rows
+    assert line == ("default", 2, "90.0%", "80.0%", "60.0%", "50.0%")
 
 
 def test_the_default_is_compared_with_each_other_method() -> None:
