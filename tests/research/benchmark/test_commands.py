@@ -8,6 +8,7 @@ from botorch_lse.rules import lookahead
 from research.benchmark import (
     guarantee_lse,
     speed_lookahead,
+    speed_loop,
     speed_lse,
     speed_path,
     speed_rows,
@@ -25,6 +26,7 @@ ALL = (
     "guarantee lse",
     "guarantee lse_imp",
     "speed lookahead",
+    "speed loop",
     "speed lse",
     "speed path",
     "speed rows",
@@ -126,6 +128,18 @@ def test_lse_is_compared_with_botorch_on_the_same_data() -> None:
     last = min(timing.botorch[12].values())
     low, high = sorted((first, last))
     assert 12 * low <= timing.botorch_seconds() <= 12 * high
+
+
+@pytest.mark.parametrize("name", list(speed_loop.OURS))
+def test_runs_of_ours_are_timed_as_botorch_is(name: str) -> None:
+    assert speed_loop.by_ours(9, name) == speed_loop.by_botorch(9) == 9
+    assert speed_loop.cpu_of(speed_loop.by_ours, 9, name) > 0
+
+
+def test_rounds_with_many_values_are_timed() -> None:
+    whole, one = speed_loop.cpu_of_rounds(30)
+    assert whole > 0
+    assert one > 0
 
 
 def test_look_ahead_rules_are_timed_in_turns() -> None:
