@@ -110,9 +110,11 @@ def cost_of(call: str, folder: Path) -> tuple[float, int]:
     where = os.pathsep.join(
         filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")))
     )
+    # Not the peak of ``getrusage``, which counts this process before the other's start.
     said = (
-        "import resource, atexit; own = resource.RUSAGE_SELF; atexit.register(lambda: "
-        "print('\\n', *resource.getrusage(own)[:3]))"
+        "import resource, atexit; own = resource.RUSAGE_SELF; "
+        "from research.benchmark.speed import CPU, peak_memory; atexit.register(lambda:"
+        "print('\\n', *resource.getrusage(own)[:2], peak_memory(CPU)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", f"{limit}; {said}; {PROGRAM}", *call.split()],
@@ -125,5 +127,4 @@ def cost_of(call: str, folder: Path) -> tuple[float, int]:
     if done.returncode != 0:
         return math.nan, 0
     user, system, peak = map(float, done.stdout.split()[-3:])
-    unit = 1 if sys.platform == "darwin" else 1024
-    return user + system, int(peak) * unit
+    return user + system, int(peak)
