@@ -93,22 +93,36 @@ def trust_easy(options: Options) -> Report:
     return _reported("trust easy", names, options)
 
 
-def _reported(title: str, names: Sequence[str], options: Options) -> Report:
-    found = measure(Run, trust_runs.run, jobs(names, options), *options.where)
-    return report(title, found)
+@entry("trust", "default", "the default strategy alone, with and without an audit")
+def trust_default(options: Options) -> Report:
+    r"""All functions, and no strategy but the one that users get."""
+    return _reported("trust default", list(FUNCTIONS), options, (DEFAULT,))
 
 
-def jobs(names: Sequence[str], options: Options) -> list[Job]:
+def _reported(
+    title: str,
+    names: Sequence[str],
+    options: Options,
+    strategies: Sequence[str] = STRATEGIES,
+) -> Report:
+    to_run = jobs(names, options, strategies)
+    return report(title, measure(Run, trust_runs.run, to_run, *options.where))
+
+
+def jobs(
+    names: Sequence[str], options: Options, strategies: Sequence[str] = STRATEGIES
+) -> list[Job]:
     r"""What to run; seed by seed, so that what ended early is balanced.
 
     Args:
         names: Functions.
         options: The command line's.
+        strategies: Names of those under test.
     """
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     batches = QUICK_BATCHES if options.quick else BATCHES
     noises = (True,) if options.quick else (True, False)
-    order = product(range(seeds), batches, noises, names, STRATEGIES, (True, False))
+    order = product(range(seeds), batches, noises, names, strategies, (True, False))
     return [
         Job(name, strategy, batch, is_known, seed, is_before)
         for seed, batch, is_known, name, strategy, is_before in order

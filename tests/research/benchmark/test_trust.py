@@ -180,6 +180,9 @@ def test_every_combination_is_run_seed_by_seed() -> None:
     assert compared == {("plane", 1), ("plane", 8), ("ridge", 8)}
     assert [job.seed for job in found] == sorted(job.seed for job in found)
     assert {job.batch for job in jobs(["plane"], Options(quick=True))} == {8}
+    alone = jobs(["plane", "ridge"], Options(seeds=2), (DEFAULT,))
+    assert {job.strategy for job in alone} == {DEFAULT}
+    assert len(alone) == 2 * 2 * 2 * 2  # functions, seeds, noises, batches
     assert {job.strategy for job in found} >= {DEFAULT, "LSE", "MELK"}
 
 
