@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import torch
@@ -88,15 +88,12 @@ from botorch_lse.strategies.row_forecast import (
     rows_forecast,
     some_rows,
 )
+from botorch_lse.strategies.slips import found_slips, without
 from botorch_lse.surrogate.draws import conservative_rows, content_draws
 from botorch_lse.surrogate.evidence import Evidence
 from botorch_lse.surrogate.outputs import GaussianProcesses, spread_over
 from botorch_lse.surrogate.posterior import Posterior, row_means
-from botorch_lse.surrogate.remarks import (
-    DataWarning,
-    Remark,
-    Slip,
-)
+from botorch_lse.surrogate.remarks import DataWarning, Remark, Slip
 
 LEAST_SHARE = 0.5
 """The largest distance of the level from the data's mean for a learnt prior.
@@ -537,7 +534,7 @@ class GaussianAlgorithm(Algorithm):
         looked = replace(belief.fits, more_looks=belief.fits.more_looks + more)
         belief = replace(belief, fits=looked, n_intervals=belief.n_intervals + more)
         fits = self.model.count_round(looked, new)
-        believed = _without(history, belief.slips)  # a slip says nothing of the noise
+        believed = without(history, belief.slips)  # a slip says nothing of the noise
         refuted = self.model.refuted(believed)
         floors = self.model.floors(refuted, believed)
         pairs = zip(floors, fits.floors, strict=False)
@@ -553,8 +550,9 @@ class GaussianAlgorithm(Algorithm):
             if self.model.allows_early_fit(history):
                 learnt = replace(learnt, early=Early(self, fits, history, seed))
         elif not is_same_noise or self.model.restarts(fits, len(history)):
-            slips = self._slips(fits, history, seed)
-            learnt = self._refitted(fits, _without(history, slips), seed)
+            refitted = partial(self._refitted, fits, seed=seed)
+            given = self.model, refitted, self.calibration, history
+            learnt, slips = found_slips(*given)
         else:
             learnt = self.observe(replace(belief, fits=fits), new)
         if slips:
@@ -563,7 +561,7 @@ class GaussianAlgorithm(Algorithm):
             for now, then in zip(learnt.all_regions, belief.all_regions, strict=True):
                 newly = now.contradicted & ~then.contradicted
                 warn_if_empty(replace(now, contradicted=newly), self.guarantee)
-        used = _without(history, slips)
+        used = without(history, slips)
         if learnt.fits.is_informed and not self.model.is_fixed:
             wanted = self.model.n_deciding(history.yvar is not None)
             is_early = not is_complete and len(history) < wanted
@@ -617,34 +615,6 @@ class GaussianAlgorithm(Algorithm):
             found = self.observe(found, measured.select(rows))
         return replace(found, fits=self.model.after_results(found.fits))
 
-    def _slips(
-        self, fits: Posterior, history: Observations, seed: int
-    ) -> tuple[Slip, ...]:
-        r"""The initial values that all others do not explain.
-
-        Few are looked at, those far from all others; they are predicted by a model that
-        is fitted without them.
-        """
-        places = self.model.gross(history)
-        if len(places) == 0:
-            return ()
-        rest = history.select(_but(places, len(history)))
-        if not self.model.allows_fit(rest, self.model.n_first, is_complete=False):
-            return ()
-        without = self._refitted(fits, rest, seed).fits
-        found = []
-        for place in places.tolist():
-            one = history.select(torch.tensor([place]))
-            noise = without.noise_of(one)
-            for j, own in enumerate(self.model.by_output(one)):
-                if len(own) == 0:  # of another output, measured by itself
-                    continue
-                row, posterior = int(own.indices), without.posteriors[j]
-                variance = float(posterior.variance[row] + noise[j])
-                moments = float(posterior.mean[row]), variance**0.5
-                found.append(Slip(place, int(one.indices), float(own.y), *moments, j))
-        return tuple(slip for slip in found if slip.is_clear)
-
     def _doubting(
         self, learnt: Belief, history: Observations, slips: tuple[Slip, ...]
     ) -> Belief:
@@ -655,7 +625,7 @@ class GaussianAlgorithm(Algorithm):
             history: All observations.
             slips: Values that are left out.
         """
-        used = _without(history, slips).indices
+        used = without(history, slips).indices
         rows = torch.tensor(sorted({slip.row for slip in slips}))
         points = self.model.row_points
         doubted = rows[~torch.isin(points[rows], points[used])]
@@ -1545,17 +1515,3 @@ def _warned(before: Belief, after: Belief) -> Belief:
         if remark.subject not in known and remark.kind not in ADVICE:
             warnings.warn(remark.text, DataWarning, stacklevel=3)
     return after
-
-
-def _but(places: Tensor, n: int) -> Tensor:
-    kept = torch.ones(n, dtype=torch.bool)
-    kept[places] = False
-    return kept.nonzero().view(-1)
-
-
-def _without(history: Observations, slips: tuple[Slip, ...]) -> Observations:
-    r"""The observations except those that may be slips."""
-    if not slips:
-        return history
-    places = torch.tensor([slip.place for slip in slips])
-    return history.select(_but(places, len(history)))

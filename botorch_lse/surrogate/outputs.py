@@ -13,6 +13,7 @@ from torch import Tensor
 
 from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import complaint, in_interval, whole_number
+from botorch_lse.confidence.calibration import left_out
 from botorch_lse.data.arguments import points_of
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
@@ -30,7 +31,7 @@ from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.models.sources import SourceModel, unfitted_sources
 from botorch_lse.surrogate.assumptions import Refuted, by_repeats
 from botorch_lse.surrogate.layout import MOST_FIRST_INPUTS, SHARE_FIRST, Layout
-from botorch_lse.surrogate.remarks import gross
+from botorch_lse.surrogate.remarks import LEAST_VALUES, NORMAL, are_skewed, gross
 
 if TYPE_CHECKING:
     from botorch_lse.models import fitted
@@ -57,6 +58,14 @@ DECIDING_PER_INPUT = 10
 """The number of measurements per input before a learnt model decides anything.
 With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early
 that all is decided in 17 of 40 runs; with ten per input in 4."""
+MOST_SLIPS = 0.1
+"""The largest share of all values that may be left out as slips."""
+CHECK_NOISE = 0.05
+"""The noise variance by which values are checked, as a share of the values' own.
+It keeps near neighbours from being asked to agree."""
+CONTRADICTED = 5.0
+"""The robust deviations from the prediction by all others beyond which values are odd.
+Of functions without slips a few values in a hundred are, at edges and busy parts."""
 REPEATS = 4
 """The number of initial rows that are measured again where the noise is learnt.
 Values of different rows alone do not tell noise from a function that varies fast; a fit
@@ -351,28 +360,72 @@ class GaussianProcesses:
         pairs = zip(self.outputs, self.by_output(history), strict=True)
         return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
 
-    def gross(self, history: Observations) -> Tensor:
-        r"""The places in the history of initial values that may be slips.
+    def odd(self, history: Observations) -> Tensor:
+        r"""The places in the history of values that look odd without any fit.
 
-        Values that came before anything is decided are examined, since no model of many
-        values predicted them; none where measurements are exact, as a program's are.
+        They may be slips, and would bend a fit towards themselves: initial values far
+        from all others; later also those that their neighbours contradict. None where
+        measurements are exact, as a program's are.
 
         Args:
             history: All observations, labelled by round.
         """
         assert history.round is not None  # labelled by `tell`
         n, none = self.n_deciding(), history.indices[:0]
-        is_exact = history.yvar is not None and not bool((history.yvar > 0).any())
-        if self.is_fixed or self.burn_in is not None or n == 0 or is_exact:
+        if n == 0 or not self._has_doubts(history):
             return none
         last = history.round[min(n, len(history)) - 1]
-        found = [none]
+        is_late, found = self.may_slip(history), [none]
         for j, own in enumerate(self.by_output(history)):
             if self.outputs[j].outcome is None:
                 places = self.layout.places(history.indices, j)
-                found.append(places[gross(own.y)])
-        places = torch.cat(found).unique()
-        return places[history.round[places] <= last]
+                far = places[gross(own.y)]
+                found.append(far[history.round[far] <= last])
+                if is_late:
+                    found.append(places[self._contradicted(j, own)])
+        return torch.cat(found).unique()
+
+    def _contradicted(self, output: int, own: Observations) -> Tensor:
+        r"""The places of the values that their neighbours contradict most.
+
+        Each is predicted from all others by the unfitted process, and compared with the
+        median error. A fit would take one wrong value for a part of the function.
+
+        Args:
+            output: The number of the output.
+            own: Its values.
+        """
+        if len(own) < LEAST_VALUES:
+            return own.indices[:0]
+        posterior, spread = self.unfitted_start().posteriors[output], own.y.std()
+        if posterior.is_correlated or not bool(spread > 0):
+            return own.indices[:0]
+        K = posterior.prior_covariance(own.indices, own.indices)
+        K = K / K.diagonal().mean() + CHECK_NOISE * torch.eye(len(K)).to(K)
+        L = torch.linalg.cholesky(K)
+        z = ((own.y - own.y.mean()) / spread).unsqueeze(-1)
+        whitened = torch.linalg.solve_triangular(L, z, upper=False).squeeze(-1)
+        error = left_out(L, whitened)[0].abs()
+        worst = error.topk(int(MOST_SLIPS * len(error))).indices
+        return worst[error[worst] > CONTRADICTED * NORMAL * error.median()]
+
+    def may_slip(self, history: Observations) -> bool:
+        r"""Whether values may be taken for slips because a fit does not explain them.
+
+        Not before there are as many as a decision asks; nor of outcomes such as yes and
+        no, each of which is expected at times; nor of values over decades, of which the
+        largest are never explained; nor by fits of a user's own function.
+        """
+        is_late = len(history) >= self.n_deciding(history.yvar is not None)
+        is_asked = self._is_ours and not self.has_outcomes and is_late
+        if not is_asked or not self._has_doubts(history):
+            return False
+        return not any(are_skewed(own.y) for own in self.by_output(history))
+
+    def _has_doubts(self, history: Observations) -> bool:
+        r"""Whether values may be wrong: not those of a program, which are exact."""
+        is_exact = history.yvar is not None and not bool((history.yvar > 0).any())
+        return not (self.is_fixed or self.burn_in is not None or is_exact)
 
     def unseen(self, measured: Tensor, lost: Tensor) -> Tensor:
         r"""Whether rows can be measured at points not measured yet (``N`` bools).
@@ -414,12 +467,15 @@ class GaussianProcesses:
         A user's own function of the data is not called with fewer values than it was
         given them for.
         """
-        models = [output.model for output in self.outputs]
-        ours = LearntKernel | SourceModel | None
-        is_ours = all(isinstance(m, ours) for m in models)
-        if not is_ours or self.is_fixed or self.burn_in is not None:
+        if not self._is_ours or self.is_fixed or self.burn_in is not None:
             return False
         return self.allows_fit(history, len(self.pool), is_complete=False)
+
+    @property
+    def _is_ours(self) -> bool:
+        r"""Whether no model is fitted by a user's own function."""
+        ours = LearntKernel | SourceModel | None
+        return all(isinstance(output.model, ours) for output in self.outputs)
 
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether models can be fitted to the data; see ``OutputModel``."""

@@ -2,6 +2,7 @@ r"""The posteriors of all outputs after some measurements."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
     from botorch_lse.surrogate.burn_in import BurnInData
+
+HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _one_process(prior: GPPrior) -> None:
@@ -112,6 +115,17 @@ class Posterior:
     ) -> tuple[list[Tensor], list[Tensor], tuple[Tensor, ...]]:
         each = self.layout.by_output(new)
         return [o.indices for o in each], [o.y for o in each], self.noise_of(new)
+
+    @property
+    def log_evidence(self) -> float:
+        r"""The log probability density of all values under the processes."""
+        # Correlated outputs share one factor, of the values of all.
+        is_one = self.posteriors[0].is_correlated
+        total = 0.0
+        for own in self.posteriors[: 1 if is_one else None]:
+            scale = own.L.diagonal().log().sum() + len(own.a) * HALF_LOG_2_PI
+            total -= float(0.5 * own.a.square().sum() + scale)
+        return total
 
     def expecting(self, rows: Tensor) -> Posterior:
         r"""The posteriors if ``rows`` were measured as well: variances shrink.

@@ -304,6 +304,14 @@ def gross(y: Tensor) -> Tensor:
     return found.nonzero().view(-1)
 
 
+def are_skewed(y: Tensor) -> bool:
+    r"""Whether values are positive, and most of them spread over a decade or more."""
+    if len(y) == 0 or not bool((y > 0).all()):
+        return False
+    low, high = torch.quantile(y, torch.tensor((0.1, 0.9), dtype=y.dtype)).tolist()
+    return high >= DECADE * low
+
+
 def _far_off(y: Tensor) -> Tensor:
     r"""Whether values are far from the median and from all others (``n`` bools)."""
     distance = (y - y.median()).abs()

@@ -21,13 +21,14 @@ COMMANDS = {
     "paper": "reproduce a paper, claim by claim",
     "limits": "compare samples with an oracle's",
     "trust": "count false answers of learnt models",
+    "price": "count measurements until an answer is decided and audited",
     "peers": "compare rules by the error they leave",
     "reliability": "count runs until a failure probability is known",
     "guarantee": "simulate a guarantee",
     "speed": "measure time and memory on one core",
 }
 """What each command does."""
-RECORDED = ("trust", "peers", "reliability")
+RECORDED = ("trust", "price", "peers", "reliability")
 """The commands whose runs can be recorded, one by one."""
 
 
@@ -170,7 +171,7 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
     for name in ("seeds", "workers"):
         if getattr(chosen, name, None) is not None:
             whole_number(getattr(chosen, name), f"--{name}", 1)
-    if chosen.kind in ("paper", "limits", "trust", "peers", "reliability"):
+    if chosen.kind in ("paper", "limits", *RECORDED):
         # Which of these a command has was said above; the others stay as they are.
         names = [field.name for field in fields(Options)]
         given = {name: getattr(chosen, name) for name in names if name in chosen}

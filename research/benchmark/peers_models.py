@@ -66,12 +66,15 @@ class Run(Recorded):
             and answers.
         held: Shares of the rows not measured whose truth lies within 1.96 standard
             deviations of the mean, after each of ``AT``; of a package none.
+        left_out: Shares of the measured values that lie so far from what all others
+            predict, likewise.
     """
 
     job: Job
     wrong: tuple[int, ...]
     seconds: float
     held: tuple[float, ...] = ()
+    left_out: tuple[float, ...] = ()
 
 
 def first_rows(case: Case, seed: int) -> Tensor:
@@ -93,7 +96,7 @@ def of_ours(job: Job, case: Case) -> Run:
     strategy = Strategy(case.pool, goal, model=model, rule=rule, batch_size=1)
     rows, at = first_rows(case, job.seed), counts_of(case)
     state, wrong, began = strategy.init(job.seed), [], time.perf_counter()
-    held = []
+    held, left_out = [], []
     while len(rows):
         state = strategy.tell(state, Observations(rows, case.truth[rows]))
         if len(state.observations) in at:
@@ -104,11 +107,14 @@ def of_ours(job: Job, case: Case) -> Run:
             off = (case.truth - answer.mean).abs()[is_open]
             is_inside = off <= INSIDE * answer.sigma[is_open]
             held.append(float(is_inside.double().mean()))
+            is_inside = state.calibration().out.abs() <= INSIDE
+            left_out.append(float(is_inside.double().mean()))
         if len(state.observations) >= at[-1]:
             break
         state = reopened(state, goal)
         rows = strategy.ask(state).order
-    return Run(job, tuple(wrong), time.perf_counter() - began, tuple(held))
+    seconds = time.perf_counter() - began
+    return Run(job, tuple(wrong), seconds, tuple(held), tuple(left_out))
 
 
 def of_package(job: Job, case: Case, command: str) -> Run:
@@ -158,7 +164,14 @@ def models(options: Options) -> Report:
 def report(runs: Sequence[Run]) -> Report:
     r"""How the methods compare, and their counts by problem."""
     data = {"runs": [one.record() for one in runs]}
-    tables = [ratio_table(runs), count_table(runs), held_table(runs)]
+    of_truth = "The truth within intervals of 95 %, rows not measured"
+    of_values = "Measured values within intervals of 95 % by all others"
+    tables = [
+        ratio_table(runs),
+        count_table(runs),
+        share_table(of_truth, {r.job: r.held for r in runs if r.held}),
+        share_table(of_values, {r.job: r.left_out for r in runs if r.left_out}),
+    ]
     return Report("peers models", paragraphs(__doc__), tables, data=data)
 
 
@@ -208,16 +221,13 @@ def count_table(runs: Sequence[Run]) -> Table:
     )
 
 
-def held_table(runs: Sequence[Run]) -> Table:
-    r"""How much of the truth lies in the intervals of each method of ours."""
+def share_table(title: str, shares: Mapping[Job, Sequence[float]]) -> Table:
+    r"""How much lies within the intervals of each method of ours."""
     lines = []
-    for method in dict.fromkeys(run.job.method for run in runs if run.held):
-        own = [run.held for run in runs if run.job.method == method]
-        shares = torch.tensor(own, dtype=torch.float64)
-        means = (f"{x:.1%}" for x in shares.mean(dim=0).tolist())
-        lines.append((method, len(own), *means, f"{float(shares.min()):.1%}"))
+    for method in dict.fromkeys(job.method for job in shares):
+        found = [own for job, own in shares.items() if job.method == method]
+        own = torch.tensor(found, dtype=torch.float64)
+        means = (f"{x:.1%}" for x in own.mean(dim=0).tolist())
+        lines.append((method, len(own), *means, f"{float(own.min()):.1%}"))
     heads = [f"after {each:g} d" for each in AT]
-    columns = ("method", "runs", *heads, "least")
-    return Table(
-        "The truth within intervals of 95 %, rows not measured", columns, lines
-    )
+    return Table(title, ("method", "runs", *heads, "least"), lines)

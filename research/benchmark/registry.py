@@ -1,9 +1,9 @@
 r"""Which benchmarks there are.
 
 A new one is one file, named ``guarantee_...``, ``limits_...``, ``peers_...``,
-``reliability_...``, ``speed_...`` or ``trust_...``, that holds a function decorated
-with ``entry``. A new paper is a folder in ``research/papers`` whose ``experiment.py``
-has ``SUMMARY`` and ``reproduce(quick, seeds, data)``.
+``price_...``, ``reliability_...``, ``speed_...`` or ``trust_...``, that holds a
+function decorated with ``entry``. A new paper is a folder in ``research/papers`` whose
+``experiment.py`` has ``SUMMARY`` and ``reproduce(quick, seeds, data)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from research.report import Report
 
 EXTRAS = {"ax": "ax", "matplotlib": "plot"}
 """Optional libraries that benchmarks need, and the extra that installs each."""
-KINDS = ("paper", "guarantee", "trust", "peers", "reliability", "limits", "speed")
+KINDS = (
+    "paper",
+    "guarantee",
+    "trust",
+    "price",
+    "peers",
+    "reliability",
+    "limits",
+    "speed",
+)
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ class Way:
         return Run(job, arm, reason, n_used, wrong, found, along, self.decided_at)
 
 
-def _states(strategy: Tested, instance: Instance, seed: int) -> Iterator[State]:
+def states_of(strategy: Tested, instance: Instance, seed: int) -> Iterator[State]:
     r"""The states of a run, from that before any measurement to the last one."""
     noise = torch.Generator().manual_seed(2 * seed + 1)
     state = strategy.init(seed)
@@ -214,7 +214,7 @@ def _states(strategy: Tested, instance: Instance, seed: int) -> Iterator[State]:
 
 def _until_done(job: Job, arm: str, instance: Instance) -> Run:
     way = Way(instance)
-    for state in _states(strategy_of(job, instance), instance, job.seed):
+    for state in states_of(strategy_of(job, instance), instance, job.seed):
         way.note(state.classification, state.n_used)
     reason = state.stop_reason or ""
     return way.ended(job, arm, reason, state.classification, state.n_used)
@@ -225,7 +225,7 @@ def _with_and_without_audit(job: Job, instance: Instance) -> list[Run]:
     limit = plain.max_observations or 0
     strategy = replace(plain, audit=AUDIT, max_observations=limit + AUDIT_ROOM)
     way, ended = Way(instance), None
-    for state in _states(strategy, instance, job.seed):
+    for state in states_of(strategy, instance, job.seed):
         n_used, answer = state.n_used, state.classification
         way.note(answer, n_used)
         if ended is None:

@@ -33,8 +33,9 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 59_990, 34_660
-"""Of the core: lines, and lines of code; 70 and 80 of them for kernels whose
+MOST_LINES, MOST_CODE = 60_260, 34_850
+"""Of the core: lines, and lines of code; 230 and 130 of them for slips that are found
+at any time of a run, 40 and 60 for an audited demo, 70 and 80 for kernels whose
 likelihoods are computed together, 60 and 50 for workbooks, 130 and 60 for distributions
 of OpenTURNS, 80 and 60 for sides that an audit confirms and intervals rule out, 1,120
 and 600 for several sources, 700 and 300 for acquisition functions of one answer of yes
@@ -49,7 +50,7 @@ warning of what goes, 250 and 100 for calls after many sheets and for pairs, 400
 for pages that follow a run, strategies in notebooks, sides along inputs and names on
 pictures."""
 MOST_IN_A_FILE = 1_600
-MOST_IN_A_ROOM = 9_790
+MOST_IN_A_ROOM = 9_930
 MOST_ANCESTORS = 2
 """Own classes above a class."""
 MOST_METHODS = 15
@@ -57,9 +58,9 @@ MOST_METHODS = 15
 INTERFACES = (Goal, Rule, Algorithm)
 MOST_ON_WAYS = {
     "`ask`": (159, 26),
-    "`tell` with a fit": (298, 43),
-    "Ax's `get_next_trials`": (462, 51),
-    "`botorch-lse next`": (779, 69),
+    "`tell` with a fit": (318, 44),
+    "Ax's `get_next_trials`": (482, 52),
+    "`botorch-lse next`": (789, 70),
 }
 """Functions, and files, through which a call passes; see ``ways.py``.
 Three to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+from botorch.models import SingleTaskGP
 from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
@@ -199,3 +200,78 @@ def test_a_forecast_beyond_the_table_says_what_may_be_wrong() -> None:
     calm = strategy_of()
     state = calm.tell(calm.init(), Observations(FIRST, measured(FIRST)))
     assert "wrong value" not in str(state.forecast())
+
+
+def run_with_slips(strategy, at, by):
+    r"""A run to its end whose values numbered ``at`` are off ``by`` so much."""
+    state, n = strategy.init(), 0
+    while not state.is_done:
+        batch = strategy.ask(state)
+        y = measured(batch.order, seed=state.round)
+        for place, error in zip(at, by, strict=True):
+            if n <= place < n + len(batch):
+                y[place - n] += error
+        n += len(batch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            state = strategy.tell(state, batch.observe(y))
+    return state
+
+
+@pytest.mark.parametrize("noise_std", [None, 2.0])
+@pytest.mark.parametrize("at", [(15, 24), (14, 27), (20, 21)])
+def test_later_slips_among_the_other_values_are_found(at, noise_std) -> None:
+    # By ten to fifteen times the noise: neither lies beyond all other values.
+    model, goal = GaussianProcess(noise_std=noise_std), Above(65.0, epsilon=0.5)
+    strategy = Strategy(POOL, goal, model=model, batch_size=4, max_repeats=1)
+    state = run_with_slips(strategy, at, (22.0, -25.0))
+    assert state.n_used > at[-1]
+    wrong = state.observations.indices[list(at)].tolist()
+    assert sorted(slip.row for slip in state.belief.slips) == sorted(wrong)
+    answer = state.classification
+    assert (TRUTH[answer.above] > 64.5).all()
+    assert (TRUTH[answer.below] <= 65.5).all()
+    for row in wrong:  # which cannot be measured again
+        assert f"Row {row} has the value" in answer.guarantee
+        assert bool(answer.undecided[row])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        again = strategy.replay(state.observations)
+    assert_same(strategy, again, state)
+    honest = run_with_slips(strategy, (), ())
+    assert honest.belief.slips == ()
+
+
+def test_a_narrow_peak_is_measured_once_more_and_kept() -> None:
+    # Its first value looks like a slip; the second one says that it is none.
+    peak = torch.zeros(len(POOL), dtype=torch.float64)
+    peak[16] = 40.0
+    truth = 60 + 5 * torch.sin(5 * POOL.X[:, 0]) + peak
+    strategy = strategy_of(batch_size=4, max_observations=60)
+    state, doubted = strategy.init(), False
+    while not state.is_done:
+        batch = strategy.ask(state)
+        noise = torch.randn(
+            len(batch), generator=torch.Generator().manual_seed(state.round)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            state = strategy.tell(state, batch.observe(truth[batch.order] + noise))
+        doubted |= 16 in state.belief.doubted
+    assert doubted
+    assert int((state.observations.indices == 16).sum()) >= 2
+    assert bool(state.classification.above[16])
+
+
+def test_values_of_which_none_may_be_a_slip_are_not_fitted_twice() -> None:
+    fits = []
+
+    def own(X, y, yvar):
+        fits.append(len(X))
+        return SingleTaskGP(X, y, 4.0 * torch.ones_like(y))
+
+    model = GaussianProcess(own, noise_std=2.0)
+    strategy = strategy_of(model=model, max_observations=24)
+    state = run_with_slips(strategy, (15,), (22.0,))
+    assert state.belief.slips == ()
+    assert fits == sorted(fits)  # nobody's own function is called without a value

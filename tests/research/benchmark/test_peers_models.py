@@ -57,13 +57,14 @@ def test_a_package_is_judged_by_what_it_calls_above(peer: str) -> None:
 def test_ours_begins_with_the_same_rows_and_counts_as_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(peers_models, "AT", (4.0, 4.5, 5.0))
+    monkeypatch.setattr(peers_models, "AT", (10.0, 10.5, 11.0))
     (found,) = run(Job("Himmelblau", "single", 0))
     assert len(found.wrong) == 3
     assert all(0 < wrong < 841 for wrong in found.wrong)
     assert found.seconds > 0
     assert len(found.held) == 3
     assert all(0.5 < share <= 1 for share in found.held)
+    assert all(0.7 < share <= 1 for share in found.left_out)
 
 
 @pytest.mark.parametrize("method", ["straddle", "random rows"])
@@ -81,6 +82,7 @@ def test_intervals_are_counted_by_method() -> None:
     found = report([*runs, Run(Job("a", "other", 0), (1, 1, 1), 2.0)])
     (line,) = found.tables[2].rows
     assert line == ("default", 2, "90.0%", "80.0%", "60.0%", "50.0%")
+    assert not found.tables[3].rows
 
 
 def test_the_default_is_compared_with_each_other_method() -> None:
