@@ -139,7 +139,7 @@ def parser() -> argparse.ArgumentParser:
     add("--noise", type=real, default=5.0, help="noise standard deviation, units of y")
     add("--epsilon", type=real, default=6.0, help="accuracy, units of y")
     add("--batch", type=int, default=10, help="measurements per round")
-    add("--budget", type=int, default=900, help="most measurements")
+    add("--budget", type=int, default=1100, help="most measurements")
     add("--seed", type=int, default=0, help="seed of noise and of random choices")
     add(
         "--methods",

@@ -142,6 +142,9 @@ def run_demo(options: Namespace) -> None:
     say(f"{pd.DataFrame(rows).to_string(index=False)}\n")
     end, _ = runs[first]
     say(how_it_ended(first, end, survey, options))
+    others = {method: state for method, (state, _) in runs.items() if method != first}
+    if more := sooner(first, end, others, survey, options):
+        say(more)
     write_files(options.out, end, survey, options)
 
 
@@ -191,6 +194,8 @@ def strategy_for(
     learnt = {"noise_std": options.noise, "refit": refit_now, "n_initial": N_INITIAL}
     whole = {"batch_size": options.batch, "max_observations": options.budget}
     whole["beta"] = None if method == "straddle" else LSE_BETA
+    # The answer that is handed on is audited, the others are there for comparison.
+    whole["audit"] = True if method == options.methods[0] else None
     if method == DEFAULT:
         model = GaussianProcess(**learnt)
         strategy = Strategy(pool, Above(level, epsilon), model=model, **whole)
@@ -215,9 +220,13 @@ def run_method(
     rounds = through_ax if is_first else by_ask_and_tell
     states = rounds(strategy_for(method, survey, options), survey, options)
     start, rows, outlook = perf_counter(), list[dict[str, object]](), "-"
+    was_decided = False
     for state in watched(states, method, time_left):
         n = len(state.observations)
+        is_decided = not bool(state.classification.undecided.any())
         is_milestone = n % MILESTONE == 0 or state.is_done
+        is_milestone |= is_decided and not was_decided  # an audit begins
+        was_decided |= is_decided
         if is_first and (is_milestone or n == OUTLOOK):
             outlook, end = foreseen(state)
             time_left.expect(method, end)
@@ -391,6 +400,41 @@ def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) ->
     said, guarantee = str(state.calibration()), state.classification.guarantee
     # Where the predictions failed the answer says so already.
     return "\n".join((end, guarantee) if said in guarantee else (end, guarantee, said))
+
+
+def sooner(
+    name: str,
+    state: State,
+    others: Mapping[str, State],
+    survey: Survey,
+    options: Namespace,
+) -> str:
+    r"""The methods that had their answer with fewer measurements, and why, in a line.
+
+    Args:
+        name: The method whose answer is handed on.
+        state: Its last state.
+        others: The last states of the other methods.
+        survey: The truth.
+        options: The command line's.
+    """
+    said = []
+    for other, end in others.items():
+        n = len(end.observations)
+        if end.stop_reason != DECIDED or n >= len(state.observations):
+            continue
+        share = wrong_share(end.classification, survey.truth > options.threshold)
+        widths = (
+            strategy_for(method, survey, options).algorithm.widths(1) ** 0.5
+            for method in (other, name)
+        )
+        said.append(
+            "{} took {} soundings: it decides at {:.3g} standard deviations, not {:.3g}"
+            ", and nobody checks; {:.1%} of its rows are wrong.".format(
+                other, n, *widths, share
+            )
+        )
+    return " ".join(said)
 
 
 def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> None:

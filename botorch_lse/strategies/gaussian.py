@@ -549,7 +549,11 @@ class GaussianAlgorithm(Algorithm):
             learnt = self._uninformed_belief(located, history)
             if self.model.allows_early_fit(history):
                 learnt = replace(learnt, early=Early(self, fits, history, seed))
-        elif not is_same_noise or self.model.restarts(fits, len(history)):
+        elif (
+            not is_same_noise
+            or self.model.restarts(fits, len(history))
+            or self._is_answered(belief, new)
+        ):
             refitted = partial(self._refitted, fits, seed=seed)
             given = self.model, refitted, self.calibration, history
             learnt, slips = found_slips(*given)
@@ -631,6 +635,11 @@ class GaussianAlgorithm(Algorithm):
         doubted = rows[~torch.isin(points[rows], points[used])]
         sides = self.goal.reopened(learnt.sides, self._items_of(doubted))
         return replace(learnt, slips=slips, doubted=doubted, sides=sides)
+
+    def _is_answered(self, belief: Belief, new: Observations) -> bool:
+        r"""Whether a row was measured again whose value the last fit left out."""
+        points = self.model.row_points
+        return bool(torch.isin(points[belief.doubted], points[new.indices]).any())
 
     def _items_of(self, rows: Tensor) -> Tensor:
         r"""The items that rows measure, if the items are the candidates (bools)."""

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from botorch_lse import Pool
+from botorch_lse import Observations, Pool
 from botorch_lse.__main__ import check, main, parse
 from botorch_lse.cli import demo
 
@@ -78,6 +78,39 @@ def test_the_end_is_told_whatever_its_reason(reason, words):
     assert told.endswith("Nothing was predicted before it was measured.")
     now = "now" if reason in ("decided", "audited") else "-"
     assert demo.foreseen(state) == (now, 0)
+
+
+def test_a_method_that_took_less_is_named_with_its_reason():
+    x = torch.linspace(0, 1, 9, dtype=torch.float64)
+    survey, options = demo.Survey(Pool(x.unsqueeze(-1)), x, "a line", "m"), parse([])
+    options.threshold, options.methods = 0.45, ["default", "straddle"]
+    end = demo.strategy_for("default", survey, options).init()
+    other = demo.strategy_for("straddle", survey, options)
+    done = other.tell(other.init(), Observations(torch.arange(8), x[:8]))
+    done = replace(done, stop_reason="decided")
+    longer = replace(end, history=Observations(torch.arange(9), x))
+    said = demo.sooner("default", longer, {"straddle": done}, survey, options)
+    assert said == (
+        "straddle took 8 soundings: it decides at 1.96 standard deviations, not 3, and "
+        "nobody checks; 0.0% of its rows are wrong."
+    )
+    # Not one that took more, nor one that has no answer.
+    assert demo.sooner("default", end, {"straddle": done}, survey, options) == ""
+    open_end = replace(done, stop_reason="budget")
+    assert demo.sooner("default", longer, {"lse": open_end}, survey, options) == ""
+
+
+@pytest.mark.slow
+def test_the_answer_of_the_first_method_is_audited(tmp_path, capsys):
+    grid = pd.DataFrame({"x": range(60)})
+    grid["height"] = (grid["x"] - 22.0).abs()
+    grid.to_csv(tmp_path / "pool.csv", index=False)
+    given = ["--pool", str(tmp_path / "pool.csv"), "--threshold", "6", "--noise", "0.1"]
+    given += ["--epsilon", "0.5", "--budget", "400", "--methods", "default", "straddle"]
+    assert main([*given, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "rows drawn at random confirmed what was decided" in printed
+    assert printed.count(" decided\n") == 1  # of the other one, which is not audited
 
 
 @pytest.mark.parametrize(
