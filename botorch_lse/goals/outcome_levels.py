@@ -174,6 +174,6 @@ def quantities(outcomes: Outcomes, names: Sequence[str]) -> tuple[str, ...]:
     if len(outcomes) != len(names):
         return tuple(names)
     return tuple(
-        name if outcome is None else f"{outcome.quantity} of {name}"
+        name if outcome is None else outcome.of_metric(name)
         for name, outcome in zip(names, outcomes, strict=True)
     )

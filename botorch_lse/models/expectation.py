@@ -48,6 +48,7 @@ class Sites:
         residual: ``n``, ``(K + noise)^-1 (value - mean)``: the derivatives of the
             evidence by the means.
         inverse: ``n x n``, ``(K + noise)^-1``.
+        without: ``n`` means and ``n`` variances of the points, each without its site.
     """
 
     precision: Tensor
@@ -55,6 +56,7 @@ class Sites:
     log_evidence: float
     residual: Tensor
     inverse: Tensor
+    without: tuple[Tensor, Tensor]
 
     @property
     def value(self) -> Tensor:
@@ -147,7 +149,8 @@ def sites_of(
         - 0.5 * (apart.square() * cavity / (1 + precision * cavity)).sum()
         + 0.5 * (r * (K @ residual)).sum()
     )
-    return Sites(precision, weighted, float(evidence), residual, inverse)
+    without = centre, cavity
+    return Sites(precision, weighted, float(evidence), residual, inverse, without)
 
 
 def residuals_ahead(

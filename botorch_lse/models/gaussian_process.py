@@ -53,6 +53,7 @@ from torch.nn import Module, Parameter
 
 from botorch_lse._numerals import written
 from botorch_lse._validation import complaint, whole_number, whole_numbers
+from botorch_lse.models.outcomes import Outcome
 from botorch_lse.models.stationary import (
     Stationary,
     StationarySum,
@@ -237,6 +238,8 @@ class GPPrior:
         before: The process before it was ``given`` any values; ``None`` if it was not.
         noise_between: The noise variances between which the data that it was fitted to
             do not tell, units of ``y`` squared; ``None`` where they do.
+        outcome: What results say of the process, with what a fit has found of it;
+            ``None`` where they are values with noise.
     """
 
     mean_module: Module
@@ -250,6 +253,7 @@ class GPPrior:
     predict_noise: Callable[[Tensor], Tensor] | None = None
     before: GPPrior | None = None
     noise_between: tuple[float, float] | None = None
+    outcome: Outcome | None = None
 
     @classmethod
     def from_kernel(

@@ -39,9 +39,14 @@ FARTHEST_MEAN = 4.0
 """The bound of the latent mean in units, where results are certain in any case."""
 SHORTEST, LARGEST = 1e-2, 1e3
 """The bounds of lengthscales and scales; those of priors matter first."""
-LIKELY_RISE, RISE_SPREAD = 2.0, 1.0
-"""The median of the prior of a rise over the pool's range, in units, and its spread.
-The spread is the standard deviation of the logarithm."""
+WIDEST = 16.0
+"""The largest parameter of an outcome, such as the distance of two cutpoints.
+A grade so wide is certain around its middle. A first step of the search that went
+farther ended where the posterior did not settle."""
+LIKELY_RISE = 2.0
+"""The median of the prior of a rise over the pool's range, in units."""
+SPREAD = 1.0
+"""The prior standard deviation of the logarithm of rises and outcomes' parameters."""
 FIT_STEPS = 100
 """The largest number of steps of a fit; some 30 are usual."""
 
@@ -86,7 +91,7 @@ def fit_latent_gp(
     fit.set(found.x)
     unit = torch.tensor(UNIT, dtype=torch.float64)
     parts = held(fit.mean), held(kernel), unit, 0 * unit
-    return GPPrior(*parts, transform_inputs=held(inputs))
+    return GPPrior(*parts, transform_inputs=held(inputs), outcome=fit.outcome)
 
 
 def latent_kernel(
@@ -154,8 +159,12 @@ class _Fit:
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
-        self.kernel, self.results = kernel, (outcome, y, trials)
+        self.kernel, self.outcome, self.results = kernel, outcome, (y, trials)
         self.F, self.mean = F, RisingMean(rising)
+        unknowns = torch.tensor(outcome.unknowns, dtype=torch.float64)
+        # Of rises, then of the outcome's parameters, log-normal beforehand.
+        self.medians = torch.cat((self.mean.rises, unknowns))
+        self.asked, self.others = outcome, self.medians
         self.parameters = list(term.parameters())
         listed: Any = kernel.named_priors()
         self.priors = [(value_of(of), prior) for _, of, prior, value_of, _ in listed]
@@ -164,8 +173,8 @@ class _Fit:
 
     @property
     def start(self) -> np.ndarray:
-        r"""The logarithms of parameters and rises, then the constant, as they are."""
-        parts = (*self.parameters, self.mean.rises)
+        r"""The logarithms of all that is positive, then the constant, as they are."""
+        parts = (*self.parameters, self.others)
         logs = [part.detach().log().reshape(-1) for part in parts]
         return torch.cat((*logs, self.mean.constant.view(1))).cpu().numpy()
 
@@ -173,30 +182,32 @@ class _Fit:
     def bounds(self) -> list[tuple[float, float]]:
         r"""The bounds of these."""
         n = sum(p.numel() for p in (*self.parameters, self.mean.rises))
-        ends = math.log(SHORTEST), math.log(LARGEST)
-        return [ends] * n + [(-FARTHEST_MEAN, FARTHEST_MEAN)]
+        low, n_unknown = math.log(SHORTEST), len(self.asked.unknowns)
+        of_others = [(low, math.log(WIDEST))] * n_unknown
+        of_mean = -FARTHEST_MEAN, FARTHEST_MEAN
+        return [(low, math.log(LARGEST))] * n + [*of_others, of_mean]
 
     def set(self, x: np.ndarray) -> None:
-        r"""Give kernel and mean the parameters ``x``."""
-        targets = (*self.parameters, self.mean.rises)
-        parts = (
-            torch.from_numpy(x[:-1])
-            .to(self.F)
-            .split([part.numel() for part in targets])
-        )
+        r"""Give kernel, mean and outcome the parameters ``x``."""
+        sizes = [part.numel() for part in (*self.parameters, self.others)]
+        *parts, self.others = torch.from_numpy(x[:-1]).to(self.F).exp().split(sizes)
+        n = self.mean.rises.numel()
         with torch.no_grad():
-            for target, part in zip(targets, parts, strict=True):
-                target.copy_(part.exp().view(target.shape))
+            for target, part in zip(self.parameters, parts, strict=True):
+                target.copy_(part.view(target.shape))
+            self.mean.rises.copy_(self.others[:n])
             self.mean.constant.fill_(float(x[-1]))
+        self.outcome = self.asked.with_parameters(self.others[n:].tolist())
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         r"""The loss at ``x``, and its gradient."""
         self.set(x)
-        mean, rises = float(x[-1]), self.mean.rises
+        mean, (y, trials) = float(x[-1]), self.results
         with torch.no_grad():
             K, at = UNIT**2 * self.term.value(), UNIT * self.mean(self.F)
             # Precisions may be negative, or the sites would not be stationary.
-            self.sites = sites_of(K, at, *self.results, self.sites, least=None)
+            given = self.outcome, y, trials, self.sites
+            self.sites = sites_of(K, at, *given, least=None)
             weights = UNIT**2 * self.sites.slopes
             sizes = [p.numel() for p in self.parameters]
             parts = self.term.slopes(weights).split(sizes)
@@ -204,10 +215,12 @@ class _Fit:
             total = self.sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
             by_value = UNIT * self.sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
-            far = (rises / LIKELY_RISE).log() / RISE_SPREAD
+            far = (self.others / self.medians).log() / SPREAD
             total -= 0.5 * float(far.square().sum())
-            of_rises = (by_value @ self.mean.centred(self.F)) * rises
-            of_rises -= far / RISE_SPREAD
+            by_rise = by_value @ self.mean.centred(self.F)
+            by_outcome = self.outcome.by_parameters(y, *self.sites.without)
+            by_outcome = by_outcome[: len(self.asked.unknowns)]  # others are given
+            of_others = torch.cat((by_rise, by_outcome)) * self.others - far / SPREAD
         for parameter, prior in self.priors:
             value = parameter.detach().requires_grad_()
             log = prior.log_prob(value).sum()
@@ -215,5 +228,5 @@ class _Fit:
             total += float(log.detach())
             slopes[id(parameter)] = slopes[id(parameter)] + slope.view(-1)
         by_log = [slopes[id(p)] * p.detach().view(-1) for p in self.parameters]
-        gradient = torch.cat((*by_log, of_rises, torch.tensor([of_mean]).to(self.F)))
+        gradient = torch.cat((*by_log, of_others, torch.tensor([of_mean]).to(self.F)))
         return -total, -gradient.cpu().numpy()

@@ -1,4 +1,4 @@
-r"""Outcomes that are not a function plus noise: yes or no, and counts.
+r"""Outcomes that are not a function plus noise: yes or no, counts, and grades.
 
 What is measured depends on a latent function ``f``, which is a Gaussian process. An
 ``Outcome`` says how: it is a table of log probabilities of results given ``f``, and the
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,7 +22,13 @@ from torch import Tensor
 
 from botorch_lse._lazy import LazyModule
 from botorch_lse._numerals import written
-from botorch_lse._validation import complaint, in_interval, one_of
+from botorch_lse._validation import (
+    complaint,
+    in_interval,
+    one_of,
+    real_vector,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from botorch_lse.functional import answers
@@ -41,6 +47,14 @@ WIDER = 1.5
 """The factor by which the nodes reach farther than the distribution they stand for."""
 LARGEST_LOG = 50.0
 """The largest logarithm of an expected count, which nothing counts up to."""
+LEAST_GAP = 1e-3
+"""The least distance of two cutpoints of grades.
+A grade between nearer ones would be seen in less than one of a thousand measurements,
+and differences of probabilities would lose their digits."""
+ALL_GAPS = 6.0
+"""The number of grades times the median of the prior of the distance of cutpoints.
+All grades are then about equally likely beforehand: of a latent function whose standard
+deviation is 2, as the default prior expects, with noise of 1, from 3 to 7 grades."""
 FAILURES = ("repeat", "outcome")
 """The meanings of a failed trial: it is asked for again, or is the result 0."""
 _LOG_2PI = math.log(2 * math.pi)
@@ -56,6 +70,33 @@ class Outcome(ABC):
     def of_failure(self) -> float | None:
         r"""The result that a failed measurement is; ``None``: it has none."""
         return None
+
+    @property
+    def unknowns(self) -> tuple[float, ...]:
+        r"""The positive parameters that a fit has to find, at their priors' medians."""
+        return ()
+
+    def with_parameters(self, values: Sequence[float]) -> Outcome:
+        r"""The outcome with the values of ``unknowns`` that a fit has found."""
+        return self
+
+    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The derivatives of the log probability of all results by ``unknowns``.
+
+        Args:
+            y: ``n`` results of one trial each.
+            mean: ``n`` means of ``f``, each without its result.
+            variance: ``n`` variances of ``f``, likewise.
+        """
+        return mean.new_zeros(0)
+
+    def of_metric(self, metric: str) -> str:
+        r"""The meaning of levels of a metric, in words."""
+        return f"{self.quantity} of {metric}"
+
+    def as_quantity(self, y: Tensor) -> Tensor:
+        r"""The results as numbers whose expectation is the quantity."""
+        return y
 
     @abstractmethod
     def check(self, y: Tensor, trials: Tensor) -> None:
@@ -182,6 +223,20 @@ def _nodes(like: Tensor) -> tuple[Tensor, Tensor]:
     found = np.polynomial.hermite_e.hermegauss(NODES)
     x, weights = (torch.from_numpy(part).to(like).unsqueeze(-1) for part in found)
     return x, weights
+
+
+def _noise_of(information: Tensor, variance: Tensor) -> Tensor:
+    r"""The noise variance of a measurement that takes ``c^2 information`` off others.
+
+    Args:
+        information: The share of ``c^2`` that a trial takes off a variance, ``c`` being
+            the covariance with ``f``.
+        variance: The variances of ``f``.
+    """
+    information = torch.maximum(information, LEAST_INFORMATION / variance)
+    # Of a result that tells all there is to tell, rounding may leave less than 0.
+    least = LEAST_INFORMATION * variance
+    return (1 / information - variance).maximum(least)
 
 
 @dataclass(frozen=True)
@@ -388,11 +443,7 @@ class Binary(Outcome):
         a = mean / root
         slope = math.log(self._width) - 0.5 * (a.square() + _LOG_2PI) - root.log()
         yes, no = self._log_share(a, self.guess), self._log_share(-a, self.lapse)
-        information = (2 * slope - yes - no).exp()
-        information = torch.maximum(information, LEAST_INFORMATION / variance)
-        # Of an answer that tells all there is to tell, rounding may leave less than 0.
-        least = LEAST_INFORMATION * variance
-        return (1 / information - variance).maximum(least)
+        return _noise_of((2 * slope - yes - no).exp(), variance)
 
 
 @dataclass(frozen=True)
@@ -493,3 +544,256 @@ class Counts(Outcome):
             Lyu et al. (2021), for the information at the mean.
         """
         return 1 / self.value(mean.clamp_min(-LARGEST_LOG))
+
+
+@dataclass(frozen=True)
+class Ordinal(Outcome):
+    r"""Grades in their order: results are 0, 1, ..., ``grades - 1``.
+
+    Poor, fair, good, excellent; a severity from 0 to 4; a rating of a panel. Levels are
+    probabilities of a grade of ``at_least`` or more: ``Above(0.75)`` with ``Ordinal(4,
+    at_least=2)`` are the rows where three of four results are good or excellent, and
+    ``Below(0.2)`` with ``Ordinal(5, at_least=3)`` those where a severity of 3 or 4 is
+    rarer than one in five. "The typical grade is 2 or more" is ``Above(0.5)``. Means
+    of grades are no levels: they would take the steps between grades for equal.
+
+    Grades follow a cumulative probit, ``P(y >= k | f) = Phi(f - cutpoints[k - 1])``
+    with ``Phi`` the standard normal distribution function. So all grades tell about
+    ``f``, not only the side of ``at_least`` on which they are. The noise of ``f`` has
+    the scale 1; the scale and the mean of ``f`` and the distances of cutpoints are
+    learnt, the cutpoint of ``at_least`` being 0. Each result is told by itself, as a
+    mean of grades does not say which they were.
+
+    Example:
+        >>> outcome = Ordinal(3, at_least=2, cutpoints=(-1.0, 0.5))
+        >>> outcome.value(torch.tensor([-9.0, 0.5, 9.0]))
+        tensor([0.0000, 0.5000, 1.0000])
+
+    Args:
+        grades: The number of grades, at least 2.
+        at_least: The grade whose probability, or that of a higher grade, levels are
+            about; from 1 to ``grades - 1``.
+        cutpoints: The ``grades - 1`` rising latent values that separate grades, where
+            they are known, as they must be with a ``model`` of your own; ``None``: they
+            are learnt.
+
+    Raises:
+        ValueError: If a number is out of range, or cutpoints do not rise.
+        BotorchTensorDimensionError: If there are more or fewer cutpoints.
+
+    Source:
+        Chu and Ghahramani (2005), Gaussian processes for ordinal regression, Eqs. (2)
+        to (5), with the noise as unit of the latent function. Deviation: expectation
+        propagation with positive distances of log-normal priors instead of their
+        gradient steps without priors.
+    """
+
+    grades: int
+    at_least: int
+    cutpoints: Sequence[float] | None = None
+
+    quantity: ClassVar[str] = "probability"
+
+    def __post_init__(self) -> None:
+        whole_number(self.grades, "grades", 2)
+        whole_number(self.at_least, "at_least", 1)
+        if self.at_least >= self.grades:
+            wanted = f"to be one of the grades 1 to {self.grades - 1}"
+            came = f"got {self.at_least}"
+            remedy = "Grades are counted from 0, and each result is at least 0."
+            raise ValueError(complaint("at_least", wanted, came, remedy))
+        if self.cutpoints is None:
+            return
+        per = "boundary of two grades"
+        cuts = real_vector(self.cutpoints, "cutpoints", self.grades - 1, per)
+        if bool((cuts.diff() < LEAST_GAP).any()):
+            wanted = f"to rise by at least {written(LEAST_GAP)} from each to the next"
+            came = f"got {self.cutpoints!r}"
+            raise ValueError(complaint("cutpoints", wanted, came))
+        object.__setattr__(self, "cutpoints", tuple(cuts.tolist()))  # has a hash
+
+    @property
+    def unknowns(self) -> tuple[float, ...]:
+        r"""The distances of neighbouring cutpoints, if they are to be learnt."""
+        n = 0 if self.cutpoints is not None else self.grades - 2
+        return (ALL_GAPS / self.grades,) * n
+
+    def with_parameters(self, values: Sequence[float]) -> Ordinal:
+        r"""The outcome with cutpoints at these distances, that of ``at_least`` at 0."""
+        if self.cutpoints is not None:
+            return self
+        cuts = np.cumsum([0.0, *values])
+        return replace(self, cutpoints=(cuts - cuts[self.at_least - 1]).tolist())
+
+    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The derivatives of the log probability of all grades by the distances."""
+        _, low, high = self._ends(y, mean, variance)
+        k = y.round().long()
+        each = mean.new_zeros(self.grades + 1)
+        each = each.index_add(0, k, -low[1]).index_add(0, k + 1, high[1])[1:-1]
+        # A distance moves the cutpoints beyond it, as seen from that of `at_least`.
+        beyond = each.flip(0).cumsum(0).flip(0)[1:]
+        is_before = torch.arange(self.grades - 2, device=y.device) < self.at_least - 1
+        return torch.where(is_before, beyond - each.sum(), beyond)
+
+    def of_metric(self, metric: str) -> str:
+        r"""The meaning of levels of a metric, in words."""
+        return f"{self.quantity} of {metric} >= {self.at_least}"
+
+    def as_quantity(self, y: Tensor) -> Tensor:
+        r"""The results as 1 where they are ``at_least``, and 0."""
+        return (y > self.at_least - 0.5).to(y)
+
+    def check(self, y: Tensor, trials: Tensor) -> None:
+        r"""Complain about results that are no grades, and about means of grades.
+
+        Raises:
+            ValueError: If there is such a result.
+        """
+        given = f"with `outcome=Ordinal({self.grades}, ...)`"
+        wrong = ~((y >= 0) & (y <= self.grades - 1) & (y == y.round()))
+        if bool((trials > 1).any()):
+            wanted = f"to be left out {given}"
+            remedy = "Tell each grade by itself; ask Ax for trials of one arm."
+            raise ValueError(complaint("counts", wanted, "they were given", remedy))
+        if bool(wrong.any()):
+            wanted = f"to be a grade, 0 to {self.grades - 1}, {given}"
+            came = f"got {written(y[int(wrong.nonzero()[0])])}"
+            remedy = "Count grades from 0; leave `outcome` out for measured numbers."
+            raise ValueError(complaint("y", wanted, came, remedy))
+
+    def check_level(self, level: Tensor) -> None:
+        r"""Complain about levels that are no probabilities, such as grades.
+
+        Raises:
+            ValueError: If there is one.
+        """
+        wrong = ~((level > 0) & (level < 1))
+        if not bool(wrong.any()):
+            return
+        wanted = "to be a probability between 0 and 1 with `outcome=Ordinal(...)`"
+        came = f"got {written(level[wrong][0])}"
+        remedy = (
+            f"Above 0.5 are the rows where a grade of {self.at_least} or more is "
+            "likelier than not; `at_least` says which grade."
+        )
+        raise ValueError(complaint("threshold", wanted, came, remedy))
+
+    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
+        r"""The log probabilities of grades."""
+        k, edges = y.round().long(), self._edges(f)
+        return trials * _log_between(edges[k] - f, edges[k + 1] - f)
+
+    def value(self, f: Tensor) -> Tensor:
+        r"""The probability of a grade of ``at_least`` or more at latent values."""
+        return _PROBIT.value(f - self._cut)
+
+    def latent(self, value: Tensor) -> Tensor:
+        r"""The latent values with these probabilities."""
+        return _PROBIT.latent(value) + self._cut
+
+    def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The mean and standard deviation of the probability, ``f`` being normal."""
+        return _PROBIT.moments(mean - self._cut, variance)
+
+    def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements of ``f`` that tell about as much as the grades.
+
+        The middle of a grade, its width adding to the noise; for the first and the last
+        grade, which have one cutpoint, a value one deviation beyond that.
+        """
+        k, edges = y.round().long(), self._edges(y)
+        low, high = edges[k], edges[k + 1]
+        low = torch.where(low.isinf(), high - 2, low)
+        high = torch.where(high.isinf(), low + 2, high)
+        return (low + high) / 2, 1 + (high - low).square() / 12
+
+    def derivatives(
+        self,
+        y: Tensor,
+        trials: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The log probability of grades under a normal ``f``, with two derivatives.
+
+        In closed form: ``P(k) = Phi(z_high) - Phi(z_low)``, where ``z`` are the
+        cutpoints around the grade less ``m``, over ``sqrt(1 + s^2)``.
+        """
+        log, low, high = self._ends(y, mean, variance)
+        slope = low[1] - high[1]
+        curve = low[0] * low[1] - high[0] * high[1]
+        return log, slope, curve / (1 + variance).sqrt() - slope.square()
+
+    def quantiles(
+        self, y: Tensor, trials: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""The probabilities of lower grades, and of grades that are not higher."""
+        k, edges, root = y.round().long(), self._edges(mean), (1 + variance).sqrt()
+        low, high = ((edges[k + i] - mean) / root for i in (0, 1))
+        return torch.special.ndtr(low), torch.special.ndtr(high)
+
+    def pseudo_noise(self, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The noise variance of a Gaussian measurement as informative as one grade.
+
+        As for ``Binary``, with ``w`` the sum over grades of ``(d P(k) / d m)^2 /
+        P(k)``: a grade takes off ``c^2 w``, the variance of the mean after it.
+        """
+        root, least = (1 + variance).sqrt(), torch.finfo(mean.dtype).eps
+        information = share = density = torch.zeros_like(mean)
+        for cut in (*self._known, math.inf):
+            z = (cut - mean) / root
+            up_to = torch.special.ndtr(z)
+            at = (-0.5 * (z.square() + _LOG_2PI)).exp() / root
+            # Grades that are rarer than rounding tells add next to nothing.
+            told = (density - at).square() / (up_to - share).clamp_min(least)
+            information, share, density = information + told, up_to, at
+        return _noise_of(information, variance)
+
+    @property
+    def _known(self) -> tuple[float, ...]:
+        r"""The cutpoints, before a fit at likely distances."""
+        found = self.with_parameters(self.unknowns).cutpoints
+        assert found is not None
+        return tuple(found)
+
+    @property
+    def _cut(self) -> float:
+        r"""The cutpoint of ``at_least``; 0 where cutpoints are learnt."""
+        return self._known[self.at_least - 1]
+
+    def _edges(self, like: Tensor) -> Tensor:
+        r"""The cutpoints, with infinite ones around them: both ends of each grade."""
+        edges = -math.inf, *self._known, math.inf
+        return torch.tensor(edges, dtype=torch.float64).to(like)
+
+    def _ends(
+        self, y: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        r"""The log probabilities of grades, and both ends of each grade.
+
+        Of each end the deviation, 0 where it is infinite, and the derivative of the log
+        probability by the cutpoint, its sign at the higher end.
+        """
+        k, edges, root = y.round().long(), self._edges(mean), (1 + variance).sqrt()
+        z = [(edges[k + i] - mean) / root for i in (0, 1)]
+        log = _log_between(z[0], z[1])
+        ends = []
+        for one in z:
+            density = (-0.5 * (one.square() + _LOG_2PI) - log).exp() / root
+            ends.append((one.masked_fill(one.isinf(), 0.0), density))
+        return log, ends[0], ends[1]
+
+
+_PROBIT = Binary()
+"""The probability of reaching a grade, as that of a yes."""
+
+
+def _log_between(low: Tensor, high: Tensor) -> Tensor:
+    r"""The logarithms of ``Phi(high) - Phi(low)``, exact in both tails."""
+    # In the upper tail both are next to 1, and the opposite events tell them apart.
+    flips = low > 0
+    low, high = torch.where(flips, -high, low), torch.where(flips, -low, high)
+    above, below = torch.special.log_ndtr(high), torch.special.log_ndtr(low)
+    return above + (-torch.expm1(below - above)).log()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Or,
         Region,
     )
-    from botorch_lse.models.outcomes import Binary, Counts
+    from botorch_lse.models.outcomes import Binary, Counts, Ordinal
     from botorch_lse.rules.base import Rule, ScoreRule
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
@@ -154,6 +154,7 @@ else:
             "TruncatedVariance": "botorch_lse.rules.truncated",
             "Binary": "botorch_lse.models.outcomes",
             "Counts": "botorch_lse.models.outcomes",
+            "Ordinal": "botorch_lse.models.outcomes",
             "GaussianProcess": "botorch_lse.surrogate.settings",
         },
     )
@@ -204,6 +205,7 @@ __all__ = [
     "Not",
     "OptimalDesign",
     "Or",
+    "Ordinal",
     "ParetoByDifferences",
     "ParetoEstimate",
     "ParetoSet",

@@ -1485,9 +1485,14 @@ class State:
 
         The same as ``observations``, unless a row of the pool measures one of several
         outputs (``Pool.at_outputs``), or the answer is about other rows (``targets``):
-        of these the measurements of rows of the pool that are among them.
+        of these the measurements of rows of the pool that are among them. A grade
+        (``Ordinal``) is 1 where it is reached, and 0, as levels are about that.
         """
-        return self.strategy.at_candidates(self.observations)
+        found, outcomes = self.observations, self.strategy.outcomes
+        found = self.strategy.at_candidates(found)
+        if len(outcomes) == 1 and outcomes[0] is not None:
+            found = replace(found, y=outcomes[0].as_quantity(found.y))
+        return found
 
     @property
     def waiting(self) -> Observations:

@@ -177,6 +177,12 @@ class OutputModel:
             raise UnsupportedError(
                 complaint("model", wanted, f"got {kind_of(self.model)}")
             )
+        assert self.outcome is not None  # only then this is asked
+        if self.model is not None and self.outcome.unknowns:
+            wanted = "to have its `cutpoints` with a `model` of your own"
+            remedy = "Give them, or leave `model` out, and both are learnt."
+            came = f"got {self.outcome!r}"
+            raise ValueError(complaint("outcome", wanted, came, remedy))
 
     @cached_property
     def fixed(self) -> GPPrior | None:
@@ -310,6 +316,7 @@ class OutputModel:
         y = own.y if self.history is None else torch.cat((own.y, self.history.y))
         if len(y) == 0:
             return True
+        y = y if self.outcome is None else self.outcome.as_quantity(y)
         if self.outcome is not None and bool(((y > 0) & (y < 1)).any()):
             return False  # of several trials some had another result than others
         return float(y.max() - y.min()) <= ALIKE * float(y.abs().max())
@@ -325,8 +332,8 @@ class OutputModel:
             ValueError: If nobody knows the noise.
         """
         if self.outcome is not None:
-            F = prior.features(self.pool.X)
-            return self.outcome.pseudo_noise(prior.mean(F), prior.variance(F))
+            F, outcome = prior.features(self.pool.X), self.outcome_of(prior)
+            return outcome.pseudo_noise(prior.mean(F), prior.variance(F))
         noise = self.known_noise
         if noise is None and yvar is not None and prior.predict_noise is None:
             noise = yvar.mean().expand(len(self.pool))
@@ -394,6 +401,16 @@ class OutputModel:
         _one_process(prior)
         return prior
 
+    def outcome_of(self, prior: GPPrior) -> Outcome:
+        r"""The outcome with the parameters that a fit has found, such as cutpoints.
+
+        Args:
+            prior: The process, fixed or fitted.
+        """
+        assert self.outcome is not None  # results are no numbers
+        found = None if self.fixed is not None else prior.outcome
+        return found or self.outcome
+
     def in_place(self, prior: GPPrior, own: Observations) -> tuple[Tensor, Tensor]:
         r"""Gaussian measurements in place of an outcome's results.
 
@@ -404,14 +421,14 @@ class OutputModel:
         Returns:
             ``n`` values and ``n`` noise variances.
         """
-        assert self.outcome is not None
+        outcome = self.outcome_of(prior)
         if len(own) == 0:
             return own.y, own.y
         with torch.no_grad():
             F = prior.features(self.pool.X[own.indices])
             trials = own.replicates.double()
             K, mean = prior.covariance(F, F), prior.mean(F)
-            found = sites_of(K, mean, self.outcome, own.y, trials)
+            found = sites_of(K, mean, outcome, own.y, trials)
             return found.value, found.noise
 
     def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:

@@ -674,14 +674,15 @@ class GaussianProcesses:
             return fits.surprises(new)
         found, numbers = [], fits.noise_of(new)
         for j, own in enumerate(self.by_output(new)):
-            posterior, outcome = fits.posteriors[j], self.outputs[j].outcome
+            posterior, output = fits.posteriors[j], self.outputs[j]
             rows = own.indices
-            if outcome is None:
+            if output.outcome is None:
                 found.append(posterior.surprises(rows, own.y, numbers[j]))
                 continue
             # Drawn anew in each round, and the same whenever it is replayed.
             generator = torch.Generator("cpu").manual_seed(len(posterior.indices))
             S = posterior.covariance_between(rows, rows)
+            outcome = output.outcome_of(posterior.prior)
             results = outcome, own.y, own.replicates.double(), generator
             found.append(residuals_ahead(S, posterior.mean[rows], *results))
         return tuple(found)
@@ -694,16 +695,13 @@ class GaussianProcesses:
         """
         if not self.has_outcomes:
             return fits
-        n = len(self.candidates)
-        noise = tuple(
-            noise
-            if output.outcome is None
-            else output.outcome.pseudo_noise(posterior.mean[:n], posterior.variance[:n])
-            for output, noise, posterior in zip(
-                self.outputs, fits.noise, fits.posteriors, strict=True
-            )
-        )
-        return replace(fits, noise=noise)
+        n, found = len(self.candidates), list(fits.noise)
+        for j, posterior in enumerate(fits.posteriors):
+            if self.outputs[j].outcome is not None:
+                outcome = self.outputs[j].outcome_of(posterior.prior)
+                given = posterior.mean[:n], posterior.variance[:n]
+                found[j] = outcome.pseudo_noise(*given)
+        return replace(fits, noise=tuple(found))
 
     # --- what may be measured ---------------------------------------------------------
 

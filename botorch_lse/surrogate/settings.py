@@ -68,8 +68,8 @@ class GaussianProcess:
         outcome: What is measured, if it is not the function plus noise, such as
             ``Binary()`` for yes (1) and no (0); or one per output, ``None`` for
             measured numbers. Levels, bounds and answers are then in the units of the
-            outcome, of ``Binary`` probabilities, of ``Counts()`` expected counts.
-            ``model`` and ``norm_bound`` are about the latent function.
+            outcome, of ``Binary`` and ``Ordinal`` probabilities, of ``Counts()``
+            expected counts. ``model`` and ``norm_bound`` are about the latent function.
         increasing: Inputs with which the quantity of an ``outcome`` rises, by name or
             number, such as an intensity: the fitted mean rises along them, where a
             constant would pull what is far from the data to the middle.
@@ -93,7 +93,7 @@ class GaussianProcess:
     increasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
-        remedy = "Write `Binary()`, or `Counts()`."
+        remedy = "Write `Binary()`, `Counts()`, or `Ordinal(4, at_least=2)`."
         for one in one_each(self.outcome, "outcome", None):
             of_type(one, Outcome | None, "outcome", "an outcome", remedy)
         is_learnt = self.outcome is not None and self.model is None

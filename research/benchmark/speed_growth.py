@@ -740,10 +740,10 @@ NO_WORK: Mapping[str, str] = {
     **because("the rule of a strategy here", "Diameter StraddleRank"),
     **because(
         "grows with measurements and not with rows",
-        "Binary Counts HeteroscedasticGP LearntKernel PosteriorPath QuadraticNoise "
-        "fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp fit_multi_task_gp "
-        "fit_single_task_gp SourceModel Autoregressive Coregionalised Discrepancies "
-        "LikeliestSources source_kernel",
+        "Binary Counts HeteroscedasticGP LearntKernel Ordinal PosteriorPath "
+        "QuadraticNoise fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp "
+        "fit_multi_task_gp fit_single_task_gp SourceModel Autoregressive "
+        "Coregionalised Discrepancies LikeliestSources source_kernel",
     ),
     "GramKernel": "is given covariances of all rows",
     **because(

@@ -51,6 +51,7 @@ from botorch_lse.strategies import (
     MisclassificationProbability,
     MutualInformation,
     OptimalDesign,
+    Ordinal,
     ParetoByDifferences,
     Random,
     RandomizedStraddle,
@@ -494,6 +495,17 @@ def test_answers_of_yes_and_no_are_learnt_alike(given: bool, device: Device) -> 
     strategy = Strategy(Pool(LINE), Above(0.6), model=model, batch_size=4)
     answers = (WAVES[:, 0] > WAVES[:, 0].median()).double()
     side_by_side(strategy, device, of_table(answers, 0.0), error=1e-2)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["learnt", "given"])
+def test_grades_are_learnt_alike(given: bool, device: Device) -> None:
+    kernel = ScaleKernel(RBFKernel()).double() if given else None
+    outcome = Ordinal(3, at_least=1, cutpoints=(-0.5, 0.5) if given else None)
+    model = GaussianProcess(kernel, outcome=outcome, n_initial=8)
+    strategy = Strategy(Pool(LINE), Above(0.6), model=model, batch_size=4)
+    third, value = len(LINE) // 3, WAVES[:, 0]
+    grades = sum((value > value.sort().values[k * third]).double() for k in (1, 2))
+    side_by_side(strategy, device, of_table(grades, 0.0), error=1e-2)
 
 
 def test_kernels_of_bits_are_used_alike(device: Device) -> None:

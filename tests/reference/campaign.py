@@ -43,7 +43,7 @@ from tqdm import tqdm
 
 from botorch_lse import Observations
 from botorch_lse.plotting.report import report_of
-from botorch_lse.strategies import Binary, Levels, MinimumU, Region, State
+from botorch_lse.strategies import Binary, Levels, MinimumU, Ordinal, Region, State
 from tests.reference import worlds
 from tests.reference.hosts import (
     HOSTS,
@@ -143,6 +143,12 @@ class Run:
         self.n_told += len(rows)
         if self.world.outcome == Binary():
             F, std = (torch.special.ndtr(noise) < F).double(), 0 * std
+        elif isinstance(self.world.outcome, Ordinal):
+            f = torch.special.ndtri(F) + noise
+            F, std = (
+                sum((f > c).double() for c in self.world.outcome.cutpoints),
+                0 * std,
+            )
         elif self.world.outcome is not None:
             F, std = torch.poisson(F, generator=generator), 0 * std
         y = (F + std * noise).mul(1e6).round() / 1e6

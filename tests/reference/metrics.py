@@ -33,9 +33,10 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 60_260, 34_850
-"""Of the core: lines, and lines of code; 230 and 130 of them for slips that are found
-at any time of a run, 40 and 60 for an audited demo, 70 and 80 for kernels whose
+MOST_LINES, MOST_CODE = 60_590, 35_030
+"""Of the core: lines, and lines of code; 330 and 180 of them for grades, 230 and 130
+for slips that are found at any time of a run, 40 and 60 for an audited demo, 70 and 80
+for kernels whose
 likelihoods are computed together, 60 and 50 for workbooks, 130 and 60 for distributions
 of OpenTURNS, 80 and 60 for sides that an audit confirms and intervals rule out, 1,120
 and 600 for several sources, 700 and 300 for acquisition functions of one answer of yes
@@ -50,7 +51,7 @@ warning of what goes, 250 and 100 for calls after many sheets and for pairs, 400
 for pages that follow a run, strategies in notebooks, sides along inputs and names on
 pictures."""
 MOST_IN_A_FILE = 1_600
-MOST_IN_A_ROOM = 9_930
+MOST_IN_A_ROOM = 9_940
 MOST_ANCESTORS = 2
 """Own classes above a class."""
 MOST_METHODS = 15

@@ -6,7 +6,7 @@ import inspect
 import itertools
 import random
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pkgutil import iter_modules
@@ -293,13 +293,16 @@ def is_short(case: Mapping[str, str]) -> bool:
 
 
 def test_some_short_runs_hold() -> None:
-    played = campaign.Campaign()
-    short = ((n, case) for n, case in enumerate(worlds.cases(0)) if is_short(case))
-    for number, case in itertools.islice(short, 12):
-        played.cases[number] = case
-        played.outcomes[number] = campaign.play(case, 0, number)
+    played, by_host = campaign.Campaign(), Counter[str]()
+    for number, case in enumerate(worlds.cases(0)):
+        if is_short(case) and by_host[case["host"]] < 3:
+            by_host[case["host"]] += 1
+            played.cases[number] = case
+            played.outcomes[number] = campaign.play(case, 0, number)
+        if by_host.total() == 12:
+            break
     assert played.holds(), played.report()
-    assert len({case["host"] for case in played.cases.values()}) >= 4
+    assert len(by_host) >= 4
 
 
 @pytest.mark.slow

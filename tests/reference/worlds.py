@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -284,8 +284,11 @@ OF_PAPERS = [n for n, case in NAMED.items() if case.family in ("confidence", "bu
 WITHOUT_MODEL = [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION, LABELS]
 BY_PAIRS = [name for name, case in NAMED.items() if case.has_several_outputs]
 
-OUTCOMES = ("Binary", "Binary, RBFKernel", "Counts", "Counts, RBFKernel")
-"""Models of a probability, whose results are 1 and 0, and of an expected count."""
+OUTCOMES = ("Binary", "Binary, RBFKernel", "Counts", "Counts, RBFKernel", "Ordinal",
+            "Ordinal, RBFKernel")  # fmt: skip
+"""Models of a probability, whose results are 1 and 0 or grades, and of counts."""
+GRADES = S.Ordinal(4, at_least=2, cutpoints=(-1.0, 0.0, 0.7))
+"""The grades of the models of grades."""
 OF_SOURCES: dict[str, Callable[[], Any]] = {
     "Discrepancies": Discrepancies,
     "Autoregressive": Autoregressive,
@@ -445,7 +448,7 @@ NEEDS: list[Need] = [
     ("model", OUTCOMES, "audit", ["none"]),
     ("model", OUTCOMES, "content", but("content", "MinimumU")),
     ("model", OUTCOMES, "truth", but("truth", "low", "high")),
-    ("model", ["Binary, RBFKernel", "Counts, RBFKernel"], "prior", ["as it is"]),
+    ("model", OUTCOMES[1::2], "prior", ["as it is"]),
     ("model", ["norm bound"], "history", ["none"]),
     ("model", ["norm bound"], "width", ["theorem", "delta=0.2"]),
     ("model", ["norm bound"], "asks", ONE_OUTPUT),
@@ -586,7 +589,8 @@ class Maker:
         self.m = 2 if asks in (*OF_TWO, *BY_PAIRS) else 1
         self.is_linear = case["pool"] in LINEAR_POOLS
         word = case["model"].partition(",")[0] if case["model"] in OUTCOMES else ""
-        self.outcome = {"Binary": S.Binary(), "Counts": S.Counts()}.get(word)
+        known = {"Binary": S.Binary(), "Counts": S.Counts(), "Ordinal": GRADES}
+        self.outcome = known.get(word)
         self.epsilon = float(case["epsilon"])
         self.noise = 0.8 if truth == "noisy" else 0.1
         # With a share of the maximum the function itself is shifted.
@@ -728,7 +732,7 @@ class Maker:
     def unit(self, x: Any) -> Any:
         r"""The probability or the expected count for a value of the function."""
         x = torch.as_tensor(x, dtype=torch.float64)
-        y = torch.special.ndtr(x) if self.outcome == S.Binary() else x.exp()
+        y = x.exp() if self.outcome == S.Counts() else torch.special.ndtr(x)
         return y if y.ndim else float(y)
 
     def limits(self) -> dict[str, Any]:
@@ -755,7 +759,9 @@ class Maker:
             found["family"] = "single"
         elif self.outcome is not None:
             found["outcome"] = self.outcome
-            if name in ("Binary", "Counts"):
+            if name in OUTCOMES[::2]:
+                if self.outcome == GRADES:  # cutpoints are learnt as well
+                    found["outcome"] = replace(GRADES, cutpoints=None)
                 found["increasing"] = self.rng.choice([(), (0,)])
             else:
                 found["model"] = self.kernel
