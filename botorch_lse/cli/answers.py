@@ -102,7 +102,7 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
         ValueError: If the file cannot be written.
     """
     found, answer, pool = run.settings, run.answer, run.pool
-    observations = run.scale.shown(run.state.observations)
+    observations = run.scale.shown(run.state.measurements)
     shown = run.candidates.drawn(run.rows)
     drawn = Pool(pool.X, names=pool.names, table=shown)
     answer = replace(answer, pool=drawn)

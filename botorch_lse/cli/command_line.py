@@ -70,6 +70,8 @@ LEAST = {
     "beta": 0,
     "guess": 0,
     "lapse": 0,
+    "grades": 2,
+    "at_least": 1,
 }
 """The least value that a setting may have, where there is one."""
 

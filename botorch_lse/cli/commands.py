@@ -439,8 +439,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
-        asked = f"Probability of {run.result_column}"
-        asked = asked if found.is_yes_no else run.result_column
+        asked = f"P{run.quantity[1:]}" if found.is_yes_no else run.result_column
         lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
         lines += how_many(run)
     model, n = run.strategy.parts.model, state.history.n_measured
@@ -461,9 +460,12 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
             f"{until} {wanted - n} to go."
         )
     elif found.is_yes_no and not state.belief.fits.is_informed:
+        both = "a yes and a no"
+        if found.grades is not None:
+            both = f"grades below {found.at_least} and others"
         lines.append(
-            "All results so far are alike: nothing is decided before there are a yes "
-            "and a no, and new candidates come first."
+            f"All results so far are alike: nothing is decided before there are {both},"
+            " and new candidates come first."
         )
     else:
         lines.append(foreseen(run))

@@ -32,7 +32,15 @@ from botorch_lse.cli.candidates import (
 from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.cli.notation import Notation, is_missing
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.yes_no import AGAIN, OUTCOME, PAIR_OF, Fault, answer_of, pair_of
+from botorch_lse.cli.yes_no import (
+    AGAIN,
+    OUTCOME,
+    PAIR_OF,
+    Fault,
+    answer_of,
+    grade_of,
+    pair_of,
+)
 
 if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
@@ -273,7 +281,7 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
         _check_excluded(entries)
     with faults.noted():
         _check_limits(entries, found.level)
-    if found.is_yes_no and found.trials is None:
+    if found.is_yes_no and found.trials is None and found.grades is None:
         with faults.noted():
             _check_words(entries, found)
     faults.check()
@@ -408,7 +416,7 @@ class _Reader:
     def _answer(
         self, table: Table, line: Line, column: str, trials: int | None
     ) -> float:
-        r"""The answer: 1 for yes and 0 for no, or the number of successes.
+        r"""The answer: 1 for yes and 0 for no, a grade, or the number of successes.
 
         Args:
             table: The file.
@@ -418,7 +426,9 @@ class _Reader:
         """
         text = line.cells[column]
         number = self.notation.with_mark(table.mark(column)).number(text)
-        if trials is None:
+        if self.found.grades is not None:
+            found = grade_of(number, self.found.grades)
+        elif trials is None:
             found = answer_of(text, number)
         elif number is None or number != int(number) or not 0 <= number <= trials:
             wanted = f"a whole number of successes in {trials} trials"

@@ -50,7 +50,7 @@ def report_of(
     pool = Pool(run.pool.X, names=run.pool.names, table=shown)
     drawn, metric = replace(run.answer, pool=pool), run.quantity
     words = side_words(drawn)
-    observations = run.scale.shown(state.observations)
+    observations = run.scale.shown(state.measurements)
     drawings, progress = list[Drawing](), list[Drawing]()
     if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
         level = run.settings.level

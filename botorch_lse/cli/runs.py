@@ -185,11 +185,13 @@ class Run:
         return self.scale.accuracy(self.settings.epsilon, self.settings.level)
 
     @cached_property
-    def outcome(self) -> strategies.Binary | None:
-        r"""The relation of results to the model, where they are yes or no."""
+    def outcome(self) -> strategies.Binary | strategies.Ordinal | None:
+        r"""The relation of results to the model, where they are no numbers."""
         found = self.settings
         if not found.is_yes_no:
             return None
+        if found.grades is not None and found.at_least is not None:
+            return strategies.Ordinal(found.grades, at_least=found.at_least)
         return strategies.Binary(guess=found.guess or 0.0, lapse=found.lapse or 0.0)
 
     @property
@@ -200,7 +202,9 @@ class Run:
 
     @property
     def words(self) -> str:
-        r"""The words for results of yes and no, as the results have them."""
+        r"""The words for results of yes and no, as the results have them, or grades."""
+        if self.settings.grades is not None:
+            return f"a grade, 0 to {self.settings.grades - 1}"
         for entry in self.measured.having(MEASURED):
             column = entry.table.column(self.settings.column)
             if column is not None:
@@ -210,8 +214,8 @@ class Run:
     @property
     def quantity(self) -> str:
         r"""The name of what levels and bounds are about, with its unit."""
-        if self.settings.is_yes_no:
-            return f"probability of {self.result_column}"
+        if self.outcome is not None:
+            return self.outcome.of_metric(self.result_column)
         return self.result_column
 
     @property
@@ -222,6 +226,8 @@ class Run:
         unit = column.removeprefix(name).strip(" ()[]")
         level = f"{written(self.settings.level)} {unit}".strip()
         asked = "probability " if self.settings.is_yes_no else ""
+        if self.settings.grades is not None:
+            asked += f"of at least {self.settings.at_least} "
         return f"{name}: {asked}{self.settings.side} {level}?"
 
     @cached_property

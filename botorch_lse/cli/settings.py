@@ -71,10 +71,13 @@ class Settings:
         replicates: Whether a candidate may have several lines nobody asked for.
         log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
-        outcome: ``"yes-no"`` where results are yes or no, and the level a probability.
+        outcome: ``"yes-no"`` where results are yes or no, and the level a probability;
+            ``"grades"`` where they are grades.
         guess: The probability of a yes where only chance gives it.
         lapse: The probability of a no that is none of the candidate's.
         trials: The column of how many trials each line has, results being successes.
+        grades: The number of grades.
+        at_least: The grade whose probability, or that of a higher one, is asked for.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model chooses and decides.
         seed: Of what is random.
@@ -134,7 +137,9 @@ class Settings:
         float,
     )
     outcome: str | None = _setting(
-        None, "yes-no: results are yes or no, and the level is a probability of yes"
+        None,
+        "yes-no: results are yes or no, and the level is a probability of yes; grades: "
+        "results are 0, 1, 2 and so on, and the level is a probability of at_least",
     )
     guess: float | None = _setting(
         None, "the probability of a yes by chance alone, such as 0.5 of two", float
@@ -144,6 +149,12 @@ class Settings:
     )
     trials: str | None = _setting(
         None, "the column of how many trials a line has; results count the successes"
+    )
+    grades: int | None = _setting(
+        None, "the number of grades, such as 4 of 0 to 3", int
+    )
+    at_least: int | None = _setting(
+        None, "the grade that is to be reached, or exceeded, such as 2", int
     )
     beta: float | None = _setting(
         None,
@@ -240,7 +251,7 @@ class Settings:
 
     @property
     def is_yes_no(self) -> bool:
-        r"""Whether results are yes or no, and levels probabilities of a yes."""
+        r"""Whether results are yes or no, or grades, and levels probabilities."""
         return self.outcome is not None
 
     def allows(self, probabilities: tuple[float, ...]) -> bool:
@@ -342,6 +353,8 @@ def _example(name: str) -> str:
         "guess": "0.5",
         "lapse": "0.02",
         "trials": '"n"',
+        "grades": "4",
+        "at_least": "2",
     }
     return examples.get(name, "1.0")
 

@@ -15,6 +15,7 @@ from botorch_lse.cli.truths import NO_TRUTH, true_values
 from botorch_lse.data.observations import Observations
 from botorch_lse.models.fitted import unfitted_prior
 from botorch_lse.models.gaussian_process import PoolPosterior
+from botorch_lse.models.outcomes import Ordinal
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.surrogate.draws import joint_draws
 
@@ -30,7 +31,7 @@ class Truth:
     Args:
         values: ``K x N``, a function on the pool for each run.
         noise_std: The standard deviation of simulated noise; ``None``: values are
-            probabilities, by which results of yes and no are drawn.
+            probabilities, by which results of yes and no, or grades, are drawn.
         state: What is known when a run begins.
         words: Where the values come from.
     """
@@ -182,6 +183,12 @@ def _measured(
     if truth.noise_std is not None:
         noise = torch.from_numpy(bench.standard_normal(len(rows)))
         return Observations(rows, values[rows] + truth.noise_std * noise)
+    if isinstance(run.outcome, Ordinal):
+        # With the cutpoints that were learnt, or likely ones.
+        found = truth.state.belief.posterior.prior.outcome or run.outcome
+        assert isinstance(found, Ordinal)
+        noise = torch.from_numpy(bench.standard_normal(len(rows)))
+        return Observations(rows, found.grade(found.latent(values[rows]) + noise))
     n = run.trials
     drawn = torch.from_numpy(bench.binomial(n, values[rows].numpy()))
     return Observations(rows, drawn.double(), trials=None if n == 1 else n)

@@ -1,4 +1,4 @@
-r"""Results that are yes or no: the words for them, and the settings about them."""
+r"""Results that are yes or no, or grades: their words, and the settings about them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from botorch_lse._numerals import written
 
 OUTCOME = "yes-no"
 """The setting ``outcome`` of results that are yes or no."""
+GRADES = "grades"
+"""The setting ``outcome`` of results that are grades, 0, 1, 2 and so on."""
 NUMBERS = ("1", "0")
 """The numbers for yes and no."""
 PAIRS = (
@@ -31,6 +33,8 @@ NEEDS_NO_NOISE = ("audit", "log_result", "noise_std")
 """The settings about measured numbers, which an answer is not."""
 OF_YES_NO = ("guess", "lapse", "trials")
 """The settings that only results of yes and no have."""
+OF_GRADES = ("grades", "at_least")
+"""The settings that only grades have, which need both."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Fault:
 
 
 def check_yes_no(found: Mapping[str, Any], level: float) -> None:
-    r"""Complain about settings that do not go with results of yes and no.
+    r"""Complain about settings that do not go with results of yes and no, or grades.
 
     Args:
         found: The settings by name.
@@ -57,19 +61,22 @@ def check_yes_no(found: Mapping[str, Any], level: float) -> None:
         ValueError: If one does not.
     """
     outcome = found["outcome"]
-    if outcome is None:
-        given = [name for name in OF_YES_NO if found[name] is not None]
-        if given:
+    for own, names in ((OUTCOME, OF_YES_NO), (GRADES, OF_GRADES)):
+        given = [name for name in names if found[name] is not None]
+        if given and outcome != own:
             raise ValueError(
-                f"Expected `outcome` to be {OUTCOME} where `{given[0]}` is given, but "
-                f"got none. Set it, or leave `{given[0]}` out."
+                f"Expected `outcome` to be {own} where `{given[0]}` is given, but got "
+                f"{outcome or 'none'}. Set it, or leave `{given[0]}` out."
             )
+    if outcome is None:
         return
-    if outcome != OUTCOME:
+    if outcome not in (OUTCOME, GRADES):
         raise ValueError(
-            f"Expected `outcome` to be {OUTCOME}, but got {outcome!r}. Leave it out "
-            "where results are measured numbers."
+            f"Expected `outcome` to be {OUTCOME} or {GRADES}, but got {outcome!r}. "
+            "Leave it out where results are measured numbers."
         )
+    if outcome == GRADES:
+        check_grades(found["grades"], found["at_least"])
     given = [name for name in NEEDS_NO_NOISE if found[name] not in (None, (), False)]
     if given:
         raise ValueError(
@@ -85,14 +92,50 @@ def check_yes_no(found: Mapping[str, Any], level: float) -> None:
         )
     if not low < level < high:
         remedy = "The guess and lapse rates bound all probabilities."
-        if low < level / 100 < high:
+        is_grade = outcome == GRADES and level < found["grades"]
+        if low < level / 100 < high and not is_grade:
             remedy = f"Write {written(level / 100)} for {written(level)} %."
         elif (low, high) == (0, 1):
-            remedy = "Above 0.75 are candidates of which three of four results are yes."
+            shown = "yes" if outcome == OUTCOME else f"{found['at_least']} or more"
+            remedy = "Above 0.75 are candidates of which three of four results are "
+            remedy += f"{shown}."
         raise ValueError(
             f"Expected a level that is a probability, between {written(low)} and "
             f"{written(high)}, with `outcome`, but got {written(level)}. {remedy}"
         )
+
+
+def check_grades(grades: int | None, at_least: int | None) -> None:
+    r"""Complain about the number of grades, or the grade that is asked about.
+
+    Args:
+        grades: The number of grades.
+        at_least: The grade whose probability, or that of a higher one, is asked for.
+
+    Raises:
+        ValueError: If one is missing or impossible.
+    """
+    if grades is None or at_least is None or not 1 <= at_least < grades:
+        came = f"got {grades or 'none'} and {'none' if at_least is None else at_least}"
+        raise ValueError(
+            "Expected `grades` to be their number, and `at_least` to be the grade to "
+            f"be reached, from 1 to one less than that, but {came}. Of the grades 0 to "
+            "3, where 2 is good enough, write 4 and 2."
+        )
+
+
+def grade_of(number: float | None, grades: int) -> float | Fault:
+    r"""The grade that a cell holds.
+
+    Args:
+        number: The number that it holds, if it holds one.
+        grades: The number of grades.
+    """
+    if number is not None and number in range(grades):
+        return float(number)
+    wanted = f"a grade, a whole number from 0 to {grades - 1}"
+    remedy = f"write it, leave the cell empty, or write {AGAIN} (asked again) or n/a "
+    return Fault(wanted, f"{remedy}(cannot be measured)")
 
 
 def answer_of(text: str, number: float | None) -> float | Fault:

@@ -684,6 +684,10 @@ class Ordinal(Outcome):
         k, edges = y.round().long(), self._edges(f)
         return trials * _log_between(edges[k] - f, edges[k + 1] - f)
 
+    def grade(self, f: Tensor) -> Tensor:
+        r"""The grades of latent values to which standard normal noise was added."""
+        return torch.bucketize(f, self._edges(f)[1:-1]).to(f)
+
     def value(self, f: Tensor) -> Tensor:
         r"""The probability of a grade of ``at_least`` or more at latent values."""
         return _PROBIT.value(f - self._cut)

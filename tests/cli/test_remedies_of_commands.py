@@ -691,9 +691,52 @@ case(
     "yes_no:check_yes_no#2",
     {},
     f"{CALL} --outcome binary",
-    "but got 'binary'. Leave it out where results are measured numbers",
+    "to be yes-no or grades, but got 'binary'. Leave it out where results are measured",
     Way(call=YES_NO),
     Way(call=CALL),
+)
+GRADES = f"{CALL.replace('7', '0.75')} --outcome grades --grades 4 --at-least 2"
+case(
+    "yes_no:check_yes_no#1",
+    {},
+    f"{GRADES} --guess 0.5",
+    "to be yes-no where `guess` is given, but got grades. Set it, or leave `guess` out",
+    Way(call=f"{YES_NO} --guess 0.5"),
+    Way(call=GRADES),
+)
+case(
+    "yes_no:check_grades#1",
+    {},
+    GRADES.replace("--at-least 2", "--at-least 4"),
+    "from 1 to one less than that, but got 4 and 4. Of the grades 0 to 3, where 2 is "
+    "good enough, write 4 and 2",
+    Way(call=GRADES),
+)
+case(
+    "yes_no:check_grades#1",
+    {},
+    GRADES.replace("--at-least 2", ""),
+    "but got 4 and none. Of the grades 0 to 3, where 2 is good enough, write 4 and 2",
+    Way(call=GRADES),
+)
+case(
+    "yes_no:check_yes_no#5",
+    {},
+    GRADES.replace("0.75", "2"),
+    "Above 0.75 are candidates of which three of four results are 2 or more",
+    Way(call=GRADES),
+)
+case(
+    "measurements:_Reader._answer#1",
+    results("name,y\nn03,2\nn04,good\n"),
+    GRADES,
+    "line 3, column y: expected a grade, a whole number from 0 to 3, but got 'good'; "
+    "write it, leave the cell empty, or write again (asked again) or n/a (cannot be ",
+    Way(results("name,y\nn03,2\nn04,3\n"), holds=values(2.0, 3.0)),
+    *(
+        Way(results(f"name,y\nn03,2\nn04,{word}\n"), holds=values(2.0))
+        for word in ("", "again", "n/a")
+    ),
 )
 case(
     "yes_no:check_yes_no#3",

@@ -72,6 +72,49 @@ def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> Non
     assert "probability of works" in page
 
 
+def test_grades_are_numbers_and_the_level_a_probability(
+    lab: Lab, closed_figures: None
+) -> None:
+    bench, call = random.Random(0), CALL.replace("yes-no", "grades")
+    said = lab.call(f"{call.replace('10', '40')} --grades 4 --at-least 2 --beta 4")
+    assert "Fill in 'works': a grade, 0 to 3, again (asked again) or n/a" in said
+
+    def grade(line: Line) -> str:
+        f = (float(line["x"]) - 9) / 3 + bench.gauss(0.0, 1.0)
+        return str(sum(f > cut for cut in (-1.5, 0.0, 1.0)))
+
+    for _ in range(2):
+        lab.fill("sheet.csv", grade, "works")
+        said = lab.call("next")
+    assert "Probability of works >= 2 against 0.75: " in said
+    assert {entry.value for entry in run_of_files().measured.having("measured")} == {
+        *range(4)
+    }
+    lab.call("answer --details")
+    for line in lab.read("answer.csv"):
+        low, mean, high = (float(line[name]) for name in ("lower", "mean", "upper"))
+        assert 0 <= low <= mean <= high <= 1
+        assert line["side"] != "above" or chance(line) > 0.65
+        assert line["side"] != "below" or chance(line) < 0.85
+    assert {"above", "below"} <= {line["side"] for line in lab.read("answer.csv")}
+    lab.call("report")
+    page = (lab.folder / "report.html").read_text()
+    assert "works: probability of at least 2 above 0.75?" in page
+    assert "probability of works >= 2" in page or "works \\u003e= 2" in page
+    said = lab.call("simulate --runs 1 --most 20")
+    assert "results are drawn by its probabilities" in said
+    assert "run 1: " in said
+    said = lab.call("simulate --runs 1 --most 20 --between 0.1,0.9")
+    assert "run 1: " in said
+
+
+def test_equal_grades_decide_nothing(lab: Lab) -> None:
+    with_results(lab, *(f"n{x:02d},{2 + x % 2}" for x in range(20)))
+    said = lab.call(f"{CALL.replace('yes-no', 'grades')} --grades 4 --at-least 2")
+    assert "0 above, 0 below, 20 undecided" in said
+    assert "nothing is decided before there are grades below 2 and others" in said
+
+
 def test_counts_stand_in_two_columns(lab: Lab, closed_figures: None) -> None:
     said = lab.call(f"{CALL} --trials n --beta 4")
     assert "Fill in 'n', the trials, and 'works': the successes, again" in said

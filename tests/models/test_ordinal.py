@@ -65,6 +65,12 @@ def test_grades_have_the_probabilities_of_the_definition(outcome):
     torch.testing.assert_close(outcome.latent(reached), f)
 
 
+def test_latent_values_are_graded_by_the_cutpoints_below_them():
+    outcome = Ordinal(3, at_least=1, cutpoints=(-1.0, 2.0))
+    f = torch.tensor([-3.0, -0.5, 1.9, 2.1, 40.0]).double()
+    assert outcome.grade(f).tolist() == [0, 1, 1, 2, 2]
+
+
 def test_two_grades_are_no_and_yes():
     m, v = torch.tensor([0.3, -2.0, 9.0]).double(), torch.tensor([0.1, 1, 5]).double()
     y, ones = torch.tensor([1.0, 0, 1]).double(), torch.ones(3).double()

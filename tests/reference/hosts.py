@@ -38,7 +38,7 @@ from botorch_lse.ax import (
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
 from botorch_lse.cli.yes_no import PAIRS
-from botorch_lse.strategies import Binary, State
+from botorch_lse.strategies import Binary, Ordinal, State
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)
@@ -582,6 +582,9 @@ class ByTables:
         }
         found += [f"{name}={x}" for name, x in given.items() if x != "None"]
         found += ["--outcome=yes-no"] if self.pair else []
+        if isinstance(outcome := self.world.outcome, Ordinal):
+            found += ["--outcome=grades", f"--grades={outcome.grades}"]
+            found += [f"--at-least={outcome.at_least}"]
         found += ["--replicates"] if case["events"] in ("unasked", "any") else []
         return ["next", "candidates.csv", *found, "--column=y", "--key=name"]
 
@@ -664,7 +667,7 @@ class ByTables:
             if events in ("in parts", "any") and chance < 0.3:
                 continue
             if events in ("abandoned", "any") and chance > 0.85:
-                word = "again" if self.pair else "failed"
+                word = "failed" if self.world.outcome is None else "again"
             elif events in ("excluded", "any") and chance > 0.75:
                 name = sheet.loc[line, "name"]
                 is_alone = (sheet["name"] == name).sum() == 1
