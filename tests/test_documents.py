@@ -46,19 +46,19 @@ def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
         exec(compile(code, f"{page.name}, block {number}", "exec"), names)
 
 
-@more_when_slow("budget", 40, 200)
+@more_when_slow("budget", 40, 300)
 def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     text = README.read_text()
-    assert text.count("max_observations=200") == 1
-    text = text.replace("max_observations=200", f"max_observations={budget}")
+    assert text.count("max_observations=300") == 1
+    text = text.replace("max_observations=300", f"max_observations={budget}")
     names = {}
     for number, code in enumerate(blocks(text, OURS)):
         exec(compile(code, f"README.md, block {number}", "exec"), names)
     assert number == 1
     assert names["state"].is_done
-    assert capsys.readouterr().out.startswith(("decided", "budget"))
+    assert capsys.readouterr().out.startswith(("audited", "budget"))
     assert (tmp_path / "run.json").stat().st_size > 1000
     answer = names["level_set"](names["client"])
     assert len(answer) == 500
