@@ -35,6 +35,7 @@ from botorch_lse.models.sources import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    IndependentSources,
     LikeliestSources,
     SourceModel,
 )
@@ -67,6 +68,7 @@ _RECORDS = {
     "botorch_lse.models:Autoregressive": Autoregressive,
     "botorch_lse.models:Coregionalised": Coregionalised,
     "botorch_lse.models:Discrepancies": Discrepancies,
+    "botorch_lse.models:IndependentSources": IndependentSources,
     "botorch_lse.models:LikeliestSources": LikeliestSources,
 }
 """The parts that belong to no strategy alone, by their public addresses."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Autoregressive,
         Coregionalised,
         Discrepancies,
+        IndependentSources,
         LikeliestSources,
         SourceModel,
     )
@@ -41,8 +42,8 @@ else:
             "gaussian_process": "GPPrior PoolPosterior PosteriorPath",
             "kernels": "GramKernel LearntKernel TanimotoKernel",
             "sources": (
-                "Autoregressive Coregionalised Discrepancies LikeliestSources "
-                "SourceModel"
+                "Autoregressive Coregionalised Discrepancies IndependentSources "
+                "LikeliestSources SourceModel"
             ),
             "source_kernels": "source_kernel",
         },
@@ -55,6 +56,7 @@ __all__ = [
     "GPPrior",
     "GramKernel",
     "HeteroscedasticGP",
+    "IndependentSources",
     "LearntKernel",
     "LikeliestSources",
     "PoolPosterior",

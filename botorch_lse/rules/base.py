@@ -544,16 +544,17 @@ def at_a_source(
     costs = torch.ones_like(value)
     if layout.pool.costs is not None:
         costs = layout.charged(layout.pool.costs[rows], rows)
-    best = int((value / costs).masked_fill(~open_rows[rows], -1.0).argmax())
+    best = int((value / costs).masked_fill(~open_rows[rows], -torch.inf).argmax())
     return int(rows[best])
 
 
 def worth_asking(layout: Layout, rows: Tensor, told: Tensor) -> Tensor:
-    r"""The amounts that rows tell, 0 at sources that tell next to nothing.
+    r"""The amounts that rows tell, -1 at sources that tell next to nothing.
 
-    However cheap a source is, it is left once its best row tells less than
+    However cheap a source is, it is left once its best row tells no more than
     ``LEAST_TOLD`` of what the best row of any source tells: the decisions take time,
-    and the little that a model still expects of it rests on its finest assumptions.
+    and the little that a model still expects of it rests on its finest assumptions. The
+    target is never left; where no row tells anything, it is what is measured.
 
     Args:
         layout: The sources.
@@ -563,10 +564,11 @@ def worth_asking(layout: Layout, rows: Tensor, told: Tensor) -> Tensor:
     if not isinstance(layout, FromSources) or len(told) == 0:
         return told
     source, found = layout.source_of(rows), told
+    least = LEAST_TOLD * float(told.max())
     for one in range(layout.n_sources):
         own = source == one
-        if bool(own.any()) and float(told[own].max()) < LEAST_TOLD * float(told.max()):
-            found = found.masked_fill(own, 0.0)
+        if one != layout.target and bool(own.any()) and float(told[own].max()) <= least:
+            found = found.masked_fill(own, -1.0)
     return found
 
 

@@ -26,8 +26,11 @@ asked until all is known of it."""
 FIRST_AT_TARGET, LEAST_AT_TARGET = 2, 4
 """The number of initial rows at the target for each input, beside two, and the least.
 Its first values teach how the sources differ, the others where the level may be."""
-FIRST_AT_SOURCES = (4, 10)
-"""The least and largest number of initial rows for each input at any other source."""
+FIRST_AT_SOURCES, FIRST_COST = 10, 0.2
+"""The largest number of initial rows for each input at any other source, and what these
+may cost, as a share of what those at the target do. A source that turns out to tell
+nothing has then cost little, and the rule asks one that tells again. At a fifth of the
+target's cost it is one row for each of the target's: fewer show no correlation."""
 SHARE_FIRST = 0.25
 """The largest share of a small pool that is measured before the rule takes over."""
 MOST_FIRST_INPUTS = 10
@@ -505,14 +508,14 @@ class FromSources(Layout):
     def first_of_sources(self) -> tuple[int, ...]:
         r"""The sizes of the initial design at each source, few at the target.
 
-        The other sources get what the target's share costs, within the limits of
+        The other sources get what ``FIRST_COST`` of the target's cost pays for, at most
         ``FIRST_AT_SOURCES`` for each input.
         """
         d, N = min(self.items.n_inputs, MOST_FIRST_INPUTS), self.n_items
         at_target = max(FIRST_AT_TARGET * d + 2, LEAST_AT_TARGET)
-        least, most = (share * d for share in FIRST_AT_SOURCES)
-        price = at_target * self._costs[self.target] / self._costs.clamp_min(1e-300)
-        found = price.clamp(max(least, LEAST_AT_TARGET), most).long()
+        budget = FIRST_COST * at_target * self._costs[self.target]
+        found = (budget / self._costs.clamp_min(1e-300)).long()
+        found = found.clamp(LEAST_AT_TARGET, max(FIRST_AT_SOURCES * d, LEAST_AT_TARGET))
         found[self.target] = at_target
         limit = max(int(SHARE_FIRST * N), LEAST_AT_TARGET)
         found = found.clamp_max(min(limit, N))

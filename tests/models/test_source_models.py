@@ -15,6 +15,7 @@ from botorch_lse.models import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    IndependentSources,
     LikeliestSources,
     source_kernel,
 )
@@ -23,7 +24,7 @@ from botorch_lse.models.sources import SourceModel, SourceParts, fit_sources
 from tests.models.test_marginal import compare
 
 M, TARGET, D, N = 3, 1, 2, 12
-MODELS = [Discrepancies(), Autoregressive(), Coregionalised()]
+MODELS = [Discrepancies(), Autoregressive(), Coregionalised(), IndependentSources()]
 
 
 def points() -> tuple[Tensor, Tensor]:
@@ -67,6 +68,8 @@ def wanted(model: SourceModel, K: Tensor, G: Tensor, source: Tensor) -> Tensor:
             if isinstance(model, Discrepancies):
                 part = is_same * (one != TARGET) * (G[i, j] + 1.0)
                 found[i, j] = K[i, j] + part
+            elif isinstance(model, IndependentSources):
+                found[i, j] = is_same * (K if one == TARGET else G + 1.0)[i, j]
             elif isinstance(model, Autoregressive):
                 # In the order 0, 2, 1: g_0, 0.4 g_0 + g_2, 0.4 g_0 + 0.3 g_2 + g_1.
                 loads = torch.tensor([[1, 0, 0], [0.4, 0.3, 1], [0.4, 1, 0]]).double()
@@ -123,8 +126,13 @@ def test_the_likeliest_model_is_chosen() -> None:
     pool = Pool(X).at_sources(("a", "b"), costs=(1, 9), noise_var=(1e-6, 1e-6))
     rows = torch.cat((torch.arange(25), 25 + torch.arange(0, 25, 2)))
     F, target = pool.X[rows], torch.sin(2 * pool.X[rows, 0])
-    for sign, likely in ((1.0, Discrepancies()), (-1.0, Autoregressive())):
-        y = torch.where(rows < 25, sign * target + 0.1 * F[:, 0].cos(), target)
+    other = 100 * (5 * F[:, 0] + 1).sin()
+    for source, likely in (
+        (target, Discrepancies()),
+        (-target, Autoregressive()),
+        (other, IndependentSources()),
+    ):
+        y = torch.where(rows < 25, source + 0.1 * F[:, 0].cos(), target)
         given = y.unsqueeze(-1), torch.full((len(y), 1), 1e-6).double(), pool
         chosen = fit_sources(LikeliestSources(), F, *given)
         alone = fit_sources(likely, F, *given)

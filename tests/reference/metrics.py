@@ -33,12 +33,12 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 60_680, 35_060
+MOST_LINES, MOST_CODE = 60_730, 35_080
 """Of the core: lines, and lines of code; 430 and 250 of them for grades, 230 and 130
 for slips that are found at any time of a run, 40 and 60 for an audited demo, 70 and 80
 for kernels whose likelihoods are computed together, 60 and 50 for workbooks, 130 and 60
 for distributions of OpenTURNS, 80 and 60 for sides that an audit confirms and intervals
-rule out, 1,120 and 600 for several sources, 700 and 300 for acquisition functions of
+rule out, 1,170 and 620 for several sources, 700 and 300 for acquisition functions of
 one answer of yes or no and for counts of events, 600 and 450 for yes and no in tables
 and Ax, 1,500 and 850 for answers of yes and no, 7,300 and 4,550 of them for repairs,
 100 and 50 for pairs of which few are looked at, 150 and 100 for answers from the first

@@ -31,6 +31,7 @@ from botorch_lse.models import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    IndependentSources,
     GPPrior,
     GramKernel,
     LearntKernel,
@@ -293,6 +294,7 @@ OF_SOURCES: dict[str, Callable[[], Any]] = {
     "Discrepancies": Discrepancies,
     "Autoregressive": Autoregressive,
     "Coregionalised": Coregionalised,
+    "IndependentSources": IndependentSources,
     "LikeliestSources": lambda: LikeliestSources((Discrepancies(), Coregionalised())),
 }
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")

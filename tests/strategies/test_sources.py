@@ -29,7 +29,7 @@ from botorch_lse.models import (
     source_kernel,
 )
 from botorch_lse.papers import StraddleRank
-from botorch_lse.rules.base import LEAST_TOLD
+from botorch_lse.rules.base import LEAST_TOLD, worth_asking
 from botorch_lse.strategies import (
     Above,
     Ambiguity,
@@ -333,6 +333,18 @@ def test_a_source_that_tells_next_to_nothing_is_left() -> None:
         assert bool((strategy.ask(strategy.init(), size=5).order >= N).all())
 
 
+def test_where_no_row_tells_anything_the_target_is_measured() -> None:
+    layout, rows = FromSources(MESHES), torch.tensor([0, 1, N, N + 1])
+    for told, worth in (
+        ([0.0, 0.0, 0.0, 0.0], [-1.0, -1.0, 0.0, 0.0]),
+        ([LEAST_TOLD, 0.0, 1.0, 0.0], [-1.0, -1.0, 1.0, 0.0]),
+        ([1.0, 0.0, 0.5 * LEAST_TOLD, 0.0], [1.0, 0.0, 0.5 * LEAST_TOLD, 0.0]),
+    ):
+        assert worth_asking(layout, rows, torch.tensor(told)).tolist() == pytest.approx(
+            worth
+        )
+
+
 def test_a_cheap_measurement_is_charged_a_least_cost() -> None:
     layout = FromSources(BARE.at_sources(("coarse", "fine"), costs=(1e-6, 2.0)))
     rows = torch.tensor([0, N])
@@ -391,6 +403,20 @@ def test_learnt_models_take_few_dear_measurements(model: object) -> None:
     assert is_replayed(strategy, state)
 
 
+def test_a_source_that_tells_nothing_is_left_after_the_initial_design() -> None:
+    pool = BARE.at_sources(("coarse", "fine"), costs=(0.2, 1.0), noise_var=(0.0, 0.0))
+    strategy = Strategy(pool, Above(LEVEL))
+    x, source = pool.X.unbind(dim=-1)
+    y = torch.where(source == 0, torch.cos(2.3 * x + 1), torch.sin(x))
+    state = strategy.init()
+    while state.stop_reason is None and state.n_used < 40:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, y[rows]))
+    assert state.stop_reason == "decided"
+    n_useless = int((state.observations.indices < N).sum())
+    assert n_useless == strategy.layout.first_of_sources[0]
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("model", [Autoregressive(), Coregionalised()])
 def test_correlations_of_either_sign_are_learnt(model: object, sign: float) -> None:
@@ -442,9 +468,11 @@ def test_the_initial_design_is_nested_and_has_few_dear_rows() -> None:
     coarse, fine = rows[rows < 256], rows[rows >= 256] - 256
     assert (len(coarse), len(fine)) == (20, 6)
     assert bool(torch.isin(fine, coarse).all())
-    # Of sources that cost the same the target gets as few.
+    # Where a source is not cheap, more is spent when it is known to tell.
     equal = FromSources(square.at_sources(("coarse", "fine"), costs=(1.0, 1.0)))
-    assert equal.first_of_sources == (8, 6)
+    assert equal.first_of_sources == (4, 6)
+    fifth = FromSources(square.at_sources(("coarse", "fine"), costs=(0.2, 1.0)))
+    assert fifth.first_of_sources == (6, 6)
 
 
 @pytest.mark.parametrize("model", [*LEARNT.values(), "given"], ids=[*LEARNT, "given"])
