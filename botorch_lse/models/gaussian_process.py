@@ -507,7 +507,7 @@ class GPPrior:
         """
         try:
             # Variances alone would take one column for all that there should be.
-            covariances(self.covar_module, *2 * (self.features(X[:1]),))
+            self.covariance(*2 * (self.features(X[:1]),))
         except RuntimeError as error:
             raise BotorchTensorDimensionError(
                 f"Expected `model` to be for the {X.shape[-1]} columns of the pool,"
@@ -1139,16 +1139,21 @@ class PoolPosterior:
 
         Scores that differ by less than a tiny share of it count as equal.
         """
-        return float(self._bare_variance.max().sqrt())
+        return float(self.bare_variance.max().sqrt())
 
     @cached_property
     def least_noise(self) -> Tensor:
         r"""The least noise variance of an observation, units of ``y`` squared."""
-        return least_noise(self._bare_variance, self.prior.dtype)
+        return least_noise(self.bare_variance, self.prior.dtype)
 
     @cached_property
-    def _bare_variance(self) -> Tensor:
-        return self.before_history(slice(None))[1]
+    def bare_variance(self) -> Tensor:
+        r"""The variances of the rows before any value, also of history (``N``)."""
+        bare = self.prior.before
+        if bare is None:
+            return self.prior_variance
+        with torch.no_grad():
+            return bare.variance(self.F)
 
     def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
         r"""The posterior after ``q`` more observations.
@@ -1159,7 +1164,6 @@ class PoolPosterior:
             noise_var: ``q`` noise variances, units of ``y`` squared; those below
                 ``least_noise`` are raised to it.
         """
-        self._check_no_expected()
         if indices.numel() == 0:
             return self
         news = self.news(indices, y, noise_var)
@@ -1181,13 +1185,15 @@ class PoolPosterior:
             noise_var: ``q`` noise variances, units of ``y`` squared; those below
                 ``least_noise`` are raised to it.
         """
-        self._check_no_expected()
+        # Expected rows are not in the factor: no value is conditioned on them.
+        if self._expected:
+            raise ValueError("Expected no hypothetical rows when observing real ones.")
         if self.is_correlated:
             raise ValueError("Expected correlated outputs to be observed together.")
         with torch.no_grad():
             is_exact = bool((noise_var <= self.least_noise).any())
             noise_var = torch.maximum(noise_var, self.least_noise)
-            path = self._cross(indices)
+            path = self.path_at(indices)
             L22, a2 = self._innovations(indices, path, y, noise_var)
             return News(path, L22, a2, noise_var, is_exact)
 
@@ -1207,7 +1213,6 @@ class PoolPosterior:
                 the observations with its rows.
             data: ``q x d'`` features of the observations, where they are not the rows.
         """
-        self._check_no_expected()
         with torch.no_grad():
             kept, storage = self._storage_for(news.a.numel())
             new = kept - self._kept
@@ -1233,11 +1238,6 @@ class PoolPosterior:
                 _kept=kept,
             )
 
-    def _check_no_expected(self) -> None:
-        # Expected rows are not in the factor: values could not be conditioned on them.
-        if self._expected:
-            raise ValueError("Expected no hypothetical rows when observing real ones.")
-
     def surprises(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> Tensor:
         r"""The standardised residuals of values from their predictions (``q``).
 
@@ -1251,7 +1251,7 @@ class PoolPosterior:
         """
         with torch.no_grad():
             noise_var = torch.maximum(noise_var, self.least_noise)
-            return self._innovations(indices, self._cross(indices), y, noise_var)[1]
+            return self._innovations(indices, self.path_at(indices), y, noise_var)[1]
 
     def _innovations(
         self, indices: Tensor, cross: Tensor, y: Tensor, noise_var: Tensor
@@ -1392,12 +1392,13 @@ class PoolPosterior:
             j: ``L`` rows.
             factor: Of their function values.
         """
-        covariance = self.against(j)
+        path_of_j = self.path_at(j).mT.contiguous()
 
         def variance(i: Tensor) -> Tensor:
             spread = self.variance[i].unsqueeze(-1) + factor**2 * self.variance[j]
             # In place: such arrays are large, and each pass over them counts.
-            spread.sub_(covariance(i), alpha=2 * factor)
+            covariance = self.covariance_between(i, j, path_of_j)
+            spread.sub_(covariance, alpha=2 * factor)
             return spread.clamp_min_(ROUNDING * self.scale**2)
 
         return variance
@@ -1429,23 +1430,22 @@ class PoolPosterior:
                 covariance.addcmul_(one, row, value=-1)
             return covariance
 
-    def covariance_between(self, rows: Tensor, columns: Tensor) -> Tensor:
-        r"""The posterior covariances of some rows with others, in one (``r x c``)."""
-        return self.against(columns)(rows)
+    def covariance_between(
+        self, rows: Tensor, columns: Tensor, path: Tensor | None = None
+    ) -> Tensor:
+        r"""The posterior covariances of some rows with others, in one (``r x c``).
 
-    def against(self, columns: Tensor) -> Callable[[Tensor], Tensor]:
-        r"""The map from some rows to their covariances with some columns (``r x c``).
-
-        For many calls with the same columns: what depends on them is computed once.
+        Args:
+            rows: ``r`` rows.
+            columns: ``c`` rows.
+            path: ``path_at(columns)``, transposed and contiguous, which many calls with
+                the same columns compute once.
         """
-        path_of_columns = self.path_at(columns).mT.contiguous()
-
-        def covariance(rows: Tensor) -> Tensor:
-            with torch.no_grad():
-                prior = self.prior_covariance(rows, columns)
-                return prior.addmm_(self.path_at(rows), path_of_columns, alpha=-1)
-
-        return covariance
+        if path is None:
+            path = self.path_at(columns).mT.contiguous()
+        with torch.no_grad():
+            prior = self.prior_covariance(rows, columns)
+            return prior.addmm_(self.path_at(rows), path, alpha=-1)
 
     def path_at(self, indices: Tensor) -> Tensor:
         r"""The entries of the path rows at rows ``indices`` (``q x (n + e)``).
@@ -1453,11 +1453,14 @@ class PoolPosterior:
         Prior covariances less products of these are posterior ones. The ``e`` rows that
         are expected are included.
         """
-        kept = self._cross(indices)
-        if not self._expected:
-            return kept
-        expected = [block.index_select(1, indices).mT for block in self._expected]
-        return torch.cat((kept, *expected), dim=-1)
+        n, first = self.a.numel(), self._path[:, indices]
+        rows = [first]
+        if self._kept < n:
+            L = self.L[self._kept :]
+            left = self._with_data(indices) - L[:, : self._kept] @ first
+            rows.append(path_rows(L[:, self._kept :], left))
+        rows += [block.index_select(1, indices) for block in self._expected]
+        return (torch.cat(rows) if len(rows) > 1 else first).mT
 
     def block(self, rows: Tensor | slice, columns: Tensor | slice) -> Tensor:
         r"""The covariances between rows, given by numbers or as a slice."""
@@ -1492,12 +1495,9 @@ class PoolPosterior:
         Returns:
             ``r`` means, units of ``y``, and ``r`` variances.
         """
-        bare = self.prior.before
-        if bare is None:
-            return self.prior_mean_at(rows), self.prior_variance[rows]
-        F = self.F[rows]
+        F, bare = self.F[rows], self.prior.before or self.prior
         with torch.no_grad():
-            return bare.mean(F).expand(len(F)), bare.variance(F)
+            return bare.mean(F).expand(len(F)), self.bare_variance[rows]
 
     @property
     def is_correlated(self) -> bool:
@@ -1537,18 +1537,6 @@ class PoolPosterior:
     def _path(self) -> Tensor:
         assert self._rows is not None  # every posterior that is started has them
         return self._rows.data[: self._kept]
-
-    def _cross(self, indices: Tensor) -> Tensor:
-        r"""The entries of the path rows at rows ``indices`` (``q x n``)."""
-        n = self.a.numel()
-        if n == 0:
-            return self.a.new_zeros(indices.numel(), 0)
-        first = self._path[:, indices]
-        if len(first) == n:
-            return first.mT
-        L = self.L[len(first) :]
-        left = self._with_data(indices) - L[:, : len(first)] @ first
-        return torch.cat((first, path_rows(L[:, len(first) :], left))).mT
 
     def _residual_blocks(
         self, prior_with: Callable[[slice], Tensor], path: Tensor

@@ -50,8 +50,7 @@ def is_informed(posterior: PoolPosterior, rows: Tensor) -> Tensor:
 
     Measurements made before the run are a part of the data.
     """
-    _, prior = posterior.before_history(rows)
-    return posterior.variance[rows] <= INFORMED_SHARE * prior
+    return (posterior.variance <= INFORMED_SHARE * posterior.bare_variance)[rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -647,11 +647,6 @@ class Reductions:
             return torch.ones(len(self.targets), dtype=torch.float64)
         return self.weights
 
-    @cached_property
-    def _observed(self) -> Tensor:
-        r"""The variances of an observation at each candidate (``C``)."""
-        return self.posterior.variance[self.rows] + self.noise_var
-
     def summed(
         self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
     ) -> Tensor:
@@ -719,7 +714,7 @@ class Reductions:
     @property
     def _moves(self) -> tuple[Tensor, Tensor]:
         variance = self.posterior.variance[self.rows]
-        return self.rows, variance / self._observed.clamp_min(TINY).sqrt()
+        return self.rows, variance / (variance + self.noise_var).clamp_min(TINY).sqrt()
 
     def _own(self, loss: Tensor, places: Tensor, move: Tensor) -> Tensor:
         r"""A hint of how much each row tells about itself, per cost (``C``)."""
@@ -829,9 +824,11 @@ class Reductions:
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets; the caller may overwrite them."""
         budget = min(self.posterior.memory_budget, 8 * COPIES * AT_ONCE)
-        covariance_with = self.posterior.against(part)
+        path = self.posterior.path_at(part).mT.contiguous()
         for rows in row_blocks(len(self.rows), len(part), budget):
-            yield rows, covariance_with(self.rows[rows]), self._observed[rows]
+            own = self.rows[rows]
+            covariance = self.posterior.covariance_between(own, part, path)
+            yield rows, covariance, self.posterior.variance[own] + self.noise_var[rows]
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The reduction of truncated variance by each row, as an epoch counts it.

@@ -91,11 +91,13 @@ class LowRank:
 
 def _columns(posterior: PoolPosterior, pivots: Tensor, rows: Tensor) -> Tensor:
     r"""The covariances of pivots, given by their places in ``rows``, with all rows."""
-    of_rows = posterior.against(rows[pivots])
+    columns = rows[pivots]
+    path = posterior.path_at(columns).mT.contiguous()
     blocks = row_blocks(
         len(rows), len(posterior.indices) + len(pivots), posterior.memory_budget
     )
-    return torch.cat([of_rows(rows[block]) for block in blocks]).mT.contiguous()
+    found = [posterior.covariance_between(rows[b], columns, path) for b in blocks]
+    return torch.cat(found).mT.contiguous()
 
 
 def joint_draws(
