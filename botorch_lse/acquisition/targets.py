@@ -74,6 +74,7 @@ from botorch_lse.functional.lookahead import (
     expected_misclassification,
     mean_absolute,
     mutual_information,
+    pieces,
     targeted_variance,
     truncated_variance,
     values_to_come,
@@ -1265,7 +1266,10 @@ def _changes_by_one(
         moves.reshape(b, -1, T).unbind(dim=1),
         strict=True,
     )
-    found = [volume_series(d, v).parts(own) for d, v, own in members]
+    found = []
+    for d, v, own in members:
+        series = volume_series(d, v)
+        found.append(torch.cat([series.of(part) for part in pieces(own)]))
     return torch.stack(found, dim=1).reshape(*moves.shape[:-2], len(values))
 
 

@@ -229,9 +229,8 @@ class Cells:
         if correlation is not None and len(used) > 1:
             return self._by_draws(mean, sigma, correlation, used)
         found = self._indicators
-        shares = self.shares(mean, sigma)
-        for part in reversed(shares):
-            found = _contracted(found, part)
+        for part, m, s in reversed(list(zip(self.levels, mean, sigma, strict=True))):
+            found = _contracted(found, _shares_of(part, m, s))
         return found
 
     def _by_draws(

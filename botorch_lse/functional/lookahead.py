@@ -102,20 +102,13 @@ class Effect(ABC):
     """
 
     @abstractmethod
-    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""The numbers on which the effect depends (``C x T``), perhaps in place.
-
-        Args:
-            covariance: ``C x T`` posterior covariances of candidates and targets.
-            observed_var: ``C`` variances of an observation at each candidate.
-        """
-
-    @abstractmethod
-    def parts(self, pairs: Tensor) -> Tensor:
+    def parts(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
         r"""The sums over targets (``C x k``), to which those of others are added.
 
         Args:
-            pairs: ``C x T``, from ``of_covariance``. Without gradients.
+            covariance: ``C x T`` posterior covariances of candidates and targets,
+                without gradients; they may be overwritten.
+            observed_var: ``C`` variances of an observation at each candidate.
         """
 
     @abstractmethod
@@ -175,13 +168,10 @@ class Removal(Effect):
             weight: ``T`` factors, at least 0.
         """
 
-    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""The reductions of the variances, in place."""
-        return single_gain(covariance, observed_var, out=covariance)
-
-    def parts(self, pairs: Tensor) -> Tensor:
+    def parts(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
         r"""The summed removals (``C x 1``)."""
-        return self.summed(pairs).unsqueeze(-1)
+        gain = single_gain(covariance, observed_var, out=covariance)
+        return self.summed(gain).unsqueeze(-1)
 
     def total(self, parts: Tensor) -> Tensor:
         r"""The summed removals."""
@@ -378,13 +368,16 @@ class SmoothRemoval(Removal):
     weight: Tensor | None = None
 
     @cached_property
-    def parts_of_each(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor]:
+    def parts_of_each(
+        self,
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Tensor]:
         r"""What is known of each target, weights included; each ``... x T``.
 
         Returns:
             The coefficients of ``Q`` in powers of ``2 z - 1``; those of a removal up to
-            ``LITTLE`` in powers of ``rho`` from the first; and the loss now, ``Q(1)``,
-            summed as in ``of``: nothing learnt is nothing.
+            ``LITTLE`` in powers of ``rho`` from the first; the loss now, ``Q(1)``,
+            summed as in ``of``: nothing learnt is nothing; and the slopes ``2 / s^2``,
+            as ``2 z - 1`` is ``1 - slope gain``.
         """
         u = 2 * (self.a.abs().clamp_max(FARTHEST) / FARTHEST).square() - 1
         basis = [torch.ones_like(u), u]
@@ -399,22 +392,17 @@ class SmoothRemoval(Removal):
         found = found * factor.unsqueeze(-1)  # ... x T x coefficients of both
         each = [c.contiguous() for c in found.unbind(-1)]
         many, few = each[: DEGREE + 1], each[DEGREE + 1 :]
-        return many, few, polynomial(many, torch.ones_like(u))
-
-    @cached_property
-    def slope(self) -> Tensor:
-        r"""The slopes ``2 / s^2`` (``... x T``): ``2 z - 1`` is ``1 - slope gain``."""
-        return 2 / self.variance
+        return many, few, polynomial(many, torch.ones_like(u)), 2 / self.variance
 
     def of(self, gain: Tensor) -> Tensor:
         r"""The removals, units of the loss."""
-        many, _, present = self.parts_of_each
-        return _taken(many, self.slope, present, gain)
+        many, _, present, slope = self.parts_of_each
+        return _taken(many, slope, present, gain)
 
     def summed(self, gain: Tensor) -> Tensor:
         r"""The summed removals; those by little from the short series."""
-        share, (first, *others) = 0.5 * self.slope, self.parts_of_each[1]
-        of_little = []
+        _, (first, *others), _, slope = self.parts_of_each
+        share, of_little = 0.5 * slope, []
         for part in pieces(gain):
             # Clamping is several times faster than a mask.
             rho = (part * share).clamp_max_(LITTLE)
@@ -437,14 +425,14 @@ class SmoothRemoval(Removal):
 
     def _of_much(self, gain: Tensor) -> Tensor:
         r"""The sums of what pairs above ``LITTLE`` remove beyond the series (``C``)."""
-        T, least = gain.shape[-1], 2 * LITTLE / self.slope
+        many, few, present, slopes = self.parts_of_each
+        T, least = gain.shape[-1], 2 * LITTLE / slopes
         # NumPy finds the few pairs several times faster than torch.
         is_much = gain.cpu().numpy() > least.cpu().numpy()
         pairs = torch.from_numpy(np.flatnonzero(is_much))
-        many, few, present = self.parts_of_each
         # What the series counts there, which is clamped.
-        at_little = LITTLE * polynomial(few, torch.full_like(self.slope, LITTLE))
-        of_each = torch.stack((*many, self.slope, present, at_little))
+        at_little = LITTLE * polynomial(few, torch.full_like(slopes, LITTLE))
+        of_each = torch.stack((*many, slopes, present, at_little))
         found = gain.new_zeros(len(gain))
         for some in pairs.to(gain.device).split(FEW_PAIRS):
             # Whole numbers so small are exact, and their division is slow.
@@ -471,18 +459,6 @@ def _product(one: Tensor | None, other: Tensor) -> Tensor:
     return other if one is None else one * other
 
 
-def smooth_removal(distance: Tensor, variance: Tensor, loss: Smooth) -> SmoothRemoval:
-    r"""The removal of ``p (1 - p)`` or of the entropy of ``p`` in nats.
-
-    Args:
-        distance: ``... x T`` means minus the level, units of ``y``.
-        variance: ``... x T``, units of ``y`` squared.
-        loss: ``"product"`` or ``"entropy"``.
-    """
-    a = ratio_to_level(distance, variance)
-    return SmoothRemoval(loss, a, variance.clamp_min(TINY))
-
-
 def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
     r"""The removal of the side's entropy: mutual information with observations, nats.
 
@@ -493,7 +469,8 @@ def mutual_information(distance: Tensor, variance: Tensor) -> SmoothRemoval:
     Source:
         Letham et al. (2022), GlobalMI; Gaussian in place of binary responses.
     """
-    return smooth_removal(distance, variance, "entropy")
+    a = ratio_to_level(distance, variance)
+    return SmoothRemoval("entropy", a, variance.clamp_min(TINY))
 
 
 @cache
@@ -576,7 +553,8 @@ def expected_misclassification(distance: Tensor, variance: Tensor) -> SmoothRemo
         Bect et al. (2012); Chevalier et al. (2014), section 3, which has it as a
         bivariate normal probability, ``Phi2(a, -a; -rho)``.
     """
-    return smooth_removal(distance, variance, "product")
+    a = ratio_to_level(distance, variance)
+    return SmoothRemoval("product", a, variance.clamp_min(TINY))
 
 
 def pieces(gain: Tensor) -> tuple[Tensor, ...]:
@@ -778,13 +756,11 @@ class VolumeSeries(Effect):
         weight = _product(self.weight, weight)
         return replace(self, coefficients=coefficients, weight=weight)
 
-    def of_covariance(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
-        r"""The shift of the means by a standard deviation of each value, in place."""
-        return covariance.div_(observed_var.sqrt().unsqueeze(-1))
-
-    def parts(self, pairs: Tensor) -> Tensor:
+    def parts(self, covariance: Tensor, observed_var: Tensor) -> Tensor:
         r"""The changes at the values to come (``C x n``)."""
-        return torch.cat([self.of(part) for part in pieces(pairs)])
+        # How far a standard deviation of each value moves the means.
+        moves = covariance.div_(observed_var.sqrt().unsqueeze(-1))
+        return torch.cat([self.of(part) for part in pieces(moves)])
 
     def total(self, parts: Tensor) -> Tensor:
         r"""The expected size, or square, of the change."""

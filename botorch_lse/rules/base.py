@@ -196,7 +196,7 @@ class SelectionContext:
     @cached_property
     def region(self) -> ValueRegion | None:
         r"""The goal's region of values at the present means; ``None`` without one."""
-        return self.goal.region([posterior.mean for posterior in self.posteriors])
+        return self.goal.region([p.mean for p in self.fits.posteriors])
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -189,10 +189,21 @@ class LookAhead(Rule):
         chosen: list[int] = []
         while len(chosen) < request.size:
             open_rows = open_now(context, replace(request, left=left), chosen)
-            usable = open_rows.nonzero().view(-1)
-            if usable.numel() == 0:
+            rows = open_rows.nonzero().view(-1)
+            if rows.numel() == 0:
                 break
-            row = self._choice(context, previous, usable)
+            if not context.is_initial:
+                rows = self.usable(context, rows)
+            scores = self.scores(context, previous, rows)
+            # Scores are sums over targets, and ties a share of the best one. They come
+            # from covariances, which are differences from prior ones: where nearly all
+            # variance is gone, what is left of their digits decides.
+            posterior, best = context.fits.posteriors[0], abs(float(scores.max()))
+            rounding = ROUNDING * posterior.scale**2
+            digits = 2 * rounding / max(float(posterior.variance.max()), rounding)
+            unit = best * max(1.0, min(digits, 1.0) / TIE)  # of a squared covariance
+            at = first_best(scores, torch.ones_like(rows, dtype=torch.bool), unit)
+            row = int(rows[at or 0])
             chosen.append(row)
             left[row] -= 1
             if len(chosen) < request.size:
@@ -200,23 +211,6 @@ class LookAhead(Rule):
                 context = replace(context, fits=expected)
             previous = row
         return torch.tensor(chosen, dtype=torch.long)
-
-    def _choice(
-        self, context: SelectionContext, previous: int | None, usable: Tensor
-    ) -> int:
-        rows = usable
-        if not context.is_initial:
-            rows = self.usable(context, usable)
-        scores = self.scores(context, previous, rows)
-        everything = torch.ones_like(rows, dtype=torch.bool)
-        # Scores are sums over targets, and ties a share of the best one. They come from
-        # covariances, which are differences from prior ones: where nearly all variance
-        # is gone, what is left of their digits decides.
-        posterior, best = context.posterior, abs(float(scores.max()))
-        left = max(float(posterior.variance.max()), ROUNDING * posterior.scale**2)
-        digits = 2 * ROUNDING * posterior.scale**2 / left  # of a squared covariance
-        at = first_best(scores, everything, best * max(1.0, min(digits, 1.0) / TIE))
-        return int(rows[at or 0])
 
     def scores(
         self, context: SelectionContext, previous: int | None, rows: Tensor
@@ -231,20 +225,20 @@ class LookAhead(Rule):
         Source:
             Bogunovic et al. (2016), Eq. (3), for the truncated variance.
         """
-        belief, posterior = context.belief, context.posterior
+        belief, layout = context.belief, context.fits.layout
         costs = None if self.costs is None else self.costs.of(previous, rows)
         if costs is not None:
-            costs = context.fits.layout.charged(costs, rows)
+            costs = layout.charged(costs, rows)
         if context.is_initial:
-            if context.fits.layout.n_each > 1:
+            if layout.n_each > 1:
                 costs = None  # each output needs its first rows, whatever they cost
             found = variance_left(context)[rows]
         else:
             targets = context.items[belief.sides.candidates & context.is_first_copy]
-            noise = belief.fits.new_noise[rows]
-            reductions = Reductions(posterior, rows, targets, noise, costs)
-            found = self.removed(context, reductions)
-            found = worth_asking(context.fits.layout, rows, found)
+            noise = layout.values(belief.fits.noise)[rows]
+            given = context.fits.posteriors[0], rows, targets, noise, costs
+            found = self.removed(context, Reductions(*given))
+            found = worth_asking(layout, rows, found)
         return found if costs is None else found / costs
 
 
@@ -427,7 +421,8 @@ def near_level(
         removal: From signed distances from the level and variances to removals.
         batch: How rows that are chosen or being measured count.
     """
-    posterior, before = context.posterior, context.belief.posterior.variance
+    posterior = context.fits.posteriors[0]
+    before = context.belief.fits.posteriors[0].variance
     (level,), weights = context.comparisons, context.weights
 
     def at(targets: Tensor) -> Removal:
@@ -447,7 +442,7 @@ def near_level(
 
 def is_one_level(context: SelectionContext) -> bool:
     r"""Whether sides depend on one output at one level only."""
-    return len(context.posteriors) == 1 and len(context.comparisons) == 1
+    return len(context.fits.posteriors) == 1 and len(context.comparisons) == 1
 
 
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
@@ -664,10 +659,8 @@ class Reductions:
         def whole(targets: Tensor) -> Tensor:
             return effect_at(targets).whole(self.posterior.variance[targets])
 
-        def sums(some: Reductions) -> Tensor:
-            is_whole = len(some.targets) == len(self.targets) and len(some.parts()) == 1
-            return some._every_sum(effect_at, None if is_whole else beside)
-
+        n, of_some = len(self.targets), Reductions._every_sum
+        sums = partial(of_some, effect_at=effect_at, beside=beside, n_targets=n)
         return self.best(sums, whole)
 
     def best(
@@ -765,12 +758,24 @@ class Reductions:
         return replace(self, rows=rows, noise_var=noise_var, costs=costs)
 
     def _every_sum(
-        self, effect_at: Callable[[Tensor], Effect], beside: Tensor | None = None
+        self,
+        effect_at: Callable[[Tensor], Effect],
+        beside: Tensor | None = None,
+        n_targets: int = 0,
     ) -> Tensor:
-        r"""The sum of each row; see ``summed`` for the arguments."""
+        r"""The sum of each row; see ``summed`` for the arguments.
+
+        Args:
+            effect_at: From numbers of targets to what an observation does there.
+            beside: Targets with which others are compared.
+            n_targets: How many there are, of which these may be some.
+        """
         keep_memory()
         sums: Tensor | None = None
-        for part in self.parts():
+        parts = self.parts()
+        if len(parts) == 1 and len(self.targets) == n_targets:
+            beside = None  # they are among the others
+        for part in parts:
             targets, weights = self.targets[part], self.weights
             if weights is not None or beside is not None:
                 weights = self.counts[part]
@@ -782,7 +787,7 @@ class Reductions:
             if weights is not None:
                 effect = effect.weighted(weights)
             for rows, covariance, observed in self._blocks_of(targets):
-                found = effect.parts(effect.of_covariance(covariance, observed))
+                found = effect.parts(covariance, observed)
                 if sums is None:
                     sums = found.new_zeros(len(self.rows), found.shape[-1])
                 sums[rows] += found
