@@ -492,7 +492,8 @@ def _with_limits(run: Run, strategy: ComposedStrategy, state: State) -> State:
     limits = torch.tensor([entry.value for entry in entries], dtype=torch.float64)
     sign = torch.tensor([1.0 if e.lies == "below" else -1.0 for e in entries]).double()
     given = rows, run.scale.inward(limits), sign
-    belief = state.run.believed(strategy.algorithm.knowing_limits, *given)
+    algorithm = strategy.algorithm
+    belief = algorithm.door.inside(algorithm.knowing_limits, state.belief, *given)
     said = "The model knows limits of values approximately (moment matching)."
     return state if belief is state.belief else believing(state, belief, said)
 

@@ -25,6 +25,7 @@ from botorch_lse._validation import (
     real_vector,
     row_indices,
     truth_value,
+    whole_number,
     whole_numbers,
 )
 from botorch_lse.data.names import (
@@ -145,7 +146,9 @@ class Observations:
     @property
     def measured(self) -> Tensor:
         r"""The row of each single measurement: a mean of ``k`` comes ``k`` times."""
-        return self.indices.repeat_interleave(self.replicates)
+        if self.counts is None:
+            return self.indices
+        return self.indices.repeat_interleave(self.counts)
 
     @property
     def _parts(self) -> dict[str, Any]:
@@ -159,7 +162,7 @@ class Observations:
     @property
     def n_measured(self) -> int:
         r"""The number of single measurements: an entry that is a mean counts ``k``."""
-        return int(self.replicates.sum())
+        return len(self) if self.counts is None else int(self.counts.sum())
 
     def times_measured(self, n_rows: int) -> Tensor:
         r"""The number of measurements of each row (``n_rows``), means counted fully."""
@@ -169,8 +172,9 @@ class Observations:
     @classmethod
     def empty(cls) -> Observations:
         r"""Observations without any entry."""
-        none = torch.empty(0, dtype=torch.long)
-        return cls(none, torch.empty(0, dtype=torch.float64), round=none)
+        found, none = object.__new__(cls), torch.empty(0, dtype=torch.long)
+        _set_fields(found, indices=none, y=none.double(), round=none)
+        return found
 
     @classmethod
     def from_frame(
@@ -261,7 +265,8 @@ class Observations:
             ValueError: If there is such a line, or a number that no row has.
         """
         if self.lines is None:
-            row_indices(self.indices, "indices", len(pool))
+            if bool((self.indices >= len(pool)).any()):
+                row_indices(self.indices, "indices", len(pool))  # says which
             return
         lost = (self.indices >= len(pool)).numpy()
         there, rows = self.lines[~lost], self.indices[~lost].tolist()
@@ -280,14 +285,16 @@ class Observations:
                 "finds the rows by what the lines say."
             )
 
+    @ordinary
     def output(self, column: int) -> Observations:
         r"""The observations of one of several outputs.
 
         Args:
             column: Its column in ``y``.
         """
-        yvar = None if self.yvar is None else self.yvar[:, column]
-        return replace(self, y=self.y[:, column], yvar=yvar, outputs=None)
+        y = self.y[:, column].contiguous()
+        yvar = None if self.yvar is None else self.yvar[:, column].contiguous()
+        return derived(self, y=y, yvar=yvar, outputs=None)
 
     def of_outputs(self, wanted: Sequence[str]) -> Observations:
         r"""The observations with the outputs of a goal, in its order, by their names.
@@ -299,18 +306,24 @@ class Observations:
         Raises:
             ValueError: If one of them is missing.
         """
+        if self.outputs is None:
+            return self
         y, yvar = _by_name(self, wanted)
         return replace(self, y=y, yvar=yvar, outputs=None)
 
+    @ordinary
     def select(self, rows: Tensor) -> Observations:
         r"""The entries at ``rows`` (indices or mask), in that order, without lines."""
-        parts: dict[str, Any] = {n: part[rows] for n, part in self._parts.items()}
-        return Observations(**parts, outputs=self.outputs)
+        parts = {name: part[rows] for name, part in self._parts.items()}
+        return derived(self, **parts, lines=None)
 
+    @ordinary
     def at_round(self, round: int) -> Observations:
         r"""The entries, all with the round number ``round``."""
-        return replace(self, round=torch.tensor(round))
+        label = whole_number(round, "round", 0)
+        return derived(self, round=torch.full_like(self.indices, label))
 
+    @ordinary
     def append(self, other: Observations) -> Observations:
         r"""The entries followed by those of others.
 
@@ -339,10 +352,23 @@ class Observations:
         first, second = self._parts, other._parts
         if "counts" in first | second:
             first["counts"], second["counts"] = self.replicates, other.replicates
-        joined: dict[str, Any] = {
-            name: torch.cat((first[name], second[name])) for name in first
-        }
-        return Observations(**joined, outputs=self.outputs or other.outputs)
+        joined = {name: torch.cat((first[name], second[name])) for name in first}
+        outputs = self.outputs or other.outputs
+        return derived(self, **joined, lines=None, outputs=outputs)
+
+
+def derived(told: Observations, **parts: Any) -> Observations:
+    r"""Measurements that are made of others, which were checked.
+
+    A run makes many such records of the same values: they are not checked again.
+
+    Args:
+        told: Checked measurements.
+        parts: What takes the place of their fields, as the constructor would keep it.
+    """
+    found = object.__new__(Observations)
+    _set_fields(found, **{**vars(told), **parts})
+    return found
 
 
 def _measured(

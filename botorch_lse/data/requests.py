@@ -60,11 +60,6 @@ def round_generator(seed: int, round: int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 
 
-def remove(rows: Tensor, taken: Tensor) -> Tensor:
-    r"""The multiset ``rows`` without ``taken``, in order; unknown rows are ignored."""
-    return rows[~matching(rows, taken)]
-
-
 def at_most(rows: Tensor, left: Tensor) -> Tensor:
     r"""The multiset ``rows`` with each row as often as ``left`` allows, in order."""
     wanted = torch.bincount(rows, minlength=len(left)).minimum(left.clamp_min(0))
@@ -89,28 +84,18 @@ def matching(rows: Tensor, wanted: Tensor) -> Tensor:
     return rank < limits[rows]
 
 
-def in_canonical_order(observations: Observations) -> Observations:
-    r"""The observations sorted by row, then value, then variance.
+def canonical_order(observations: Observations) -> Tensor:
+    r"""The permutation that sorts observations by row, value and variance.
 
     Sums of floats depend on their order: sorted, the order of arrival has no effect.
     """
-    if len(observations) == 0:
-        return observations
-    return observations.select(canonical_order(observations))
-
-
-def canonical_order(observations: Observations) -> Tensor:
-    r"""The permutation that sorts observations by row, value and variance."""
-    keys = [observations.indices, *_columns(observations.y)]
-    if observations.yvar is not None:
-        keys += _columns(observations.yvar)
+    keys, n = [observations.indices], len(observations)
+    for values in (observations.y, observations.yvar):
+        if values is not None:
+            keys += values.reshape(n, values[:1].numel()).unbind(dim=-1)
     # The last key leads.
     order = np.lexsort([key.cpu().numpy() for key in reversed(keys)])
     return torch.from_numpy(order).to(observations.indices.device)
-
-
-def _columns(values: Tensor) -> tuple[Tensor, ...]:
-    return (values,) if values.ndim == 1 else values.unbind(dim=-1)
 
 
 def matching_at_random(

@@ -3,7 +3,7 @@ r"""Values that all lie on one side of the level."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -66,7 +66,7 @@ def side_of_all(
         mean = torch.zeros(len(rows), dtype=torch.float64)
         error = torch.full_like(mean, torch.inf)
         at = torch.searchsorted(rows, own.indices.unique())
-        mean[at], error[at] = row_means(replace(own, yvar=None), noise)
+        mean[at], error[at] = row_means(own, noise)
         means.append(mean)
         errors.append(CLEAR * error)
     region = goal.region(means)

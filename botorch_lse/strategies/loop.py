@@ -38,10 +38,9 @@ from botorch_lse.data.requests import (
     PlanRequest,
     at_most,
     by_round,
-    in_canonical_order,
+    canonical_order,
     matching,
     matching_at_random,
-    remove,
     round_generator,
 )
 from botorch_lse.models.outcomes import Outcome
@@ -164,18 +163,19 @@ class Strategy(ABC):
                 pending, another strategy made the state for other rows or another
                 goal, or ``size`` is less than 1 or not for the call to say.
         """
+        state = check_state(self, state)
         out = self._being_measured(state, pending)
-        algorithm, run = self.algorithm, self._run(state)
+        run, order = state.run, self.algorithm.visiting_order
         if size is not None:
             self._check_size(size)
         unfilled = self._unfilled(state) if size is None else out[:0]
         foreign = out[~matching(out, unfilled)]
-        rest = self.missing(state, out) if size is None else unfilled
+        rest = self._rest(state, unfilled, out) if size is None else unfilled
         if rest.numel() and (foreign.numel() == 0 or state.plan is not None):
-            plan = run.ask(algorithm.visiting_order, self.planned(state), out[:0])
+            plan = run.ask(order, state.planned_rows, out[:0])
             return Batch(self.pool, plan[matching(plan, rest)], state.round)
         rows, coming = self._beside(state, out, size)
-        rows = run.ask(algorithm.visiting_order, rows, coming)
+        rows = run.ask(order, rows, coming)
         is_next = rest.numel() == 0 and size is None
         return Batch(self.pool, rows, state.round + int(is_next))
 
@@ -193,19 +193,20 @@ class Strategy(ABC):
         Raises:
             ValueError: As of ``ask``.
         """
-        out = self._being_measured(state, pending)
-        rows, _ = self._beside(state, out, 1)
+        state = check_state(self, state)
+        rows, _ = self._beside(state, self._being_measured(state, pending), 1)
         return int(rows[0])
 
     def _being_measured(self, state: State, pending: Any) -> Tensor:
         r"""The rows that are out, where a state that is not done allows to ask."""
-        check_state(self, state)
         if state.is_done:
             raise ValueError(
                 f"Expected a `state` that is not done, but it stopped: "
                 f"{state.stop_reason}. Read `state.classification`."
             )
-        return self.pool.rows([] if pending is None else pending, "pending")
+        if pending is None:
+            return torch.empty(0, dtype=torch.long)
+        return self.pool.rows(pending, "pending")
 
     def _beside(
         self, state: State, out: Tensor, size: int | None
@@ -218,7 +219,7 @@ class Strategy(ABC):
             rows = self._rows_of_size(state, size)
         else:
             request = replace(self._request(state, out, size), pending=coming)
-            rows = self._run(state).plan(request)
+            rows = state.run.plan(request)
         if rows.numel() == 0:
             raise ValueError(
                 f"Nothing is left to ask while {out.numel()} rows are `pending`: the "
@@ -243,15 +244,15 @@ class Strategy(ABC):
             ValueError: If a row is not in the pool, or another strategy made the state
                 for other rows or another goal.
         """
-        check_state(self, state)
+        state = check_state(self, state)
         if state.is_done:
             return 0
-        out = self.pool.rows([] if pending is None else pending, "pending")
+        out = self._being_measured(state, pending)
         request = self._request(state, out, MOST_AT_ONCE)
         # Of the open round what was told counts as used up, yet is not looked at before
         # all of it is there: nothing else may be wanted until then.
-        rest = len(self.missing(state, out))
-        return min(request.size, max(rest, self._run(state).at_once(request)))
+        rest = len(self._rest(state, self._unfilled(state), out))
+        return min(request.size, max(rest, state.run.at_once(request)))
 
     @ordinary
     def missing(self, state: State, pending: Any = None) -> Tensor:
@@ -268,9 +269,13 @@ class Strategy(ABC):
             ValueError: If a row is not in the pool, or another strategy made the state
                 for other rows or another goal.
         """
-        check_state(self, state)
+        state = check_state(self, state)
         out = self.pool.rows([] if pending is None else pending, "pending")
-        rest, room = remove(self._unfilled(state), out), self._room(state, out)
+        return self._rest(state, self._unfilled(state), out)
+
+    def _rest(self, state: State, unfilled: Tensor, out: Tensor) -> Tensor:
+        r"""The ``missing`` rows, of those of the open round without a result."""
+        rest, room = unfilled[~matching(unfilled, out)], self._room(state, out)
         if self.max_repeats is not None and state.deferred:
             N = len(self.pool)
             left = self.max_repeats - state.uses(N) - torch.bincount(out, minlength=N)
@@ -279,7 +284,7 @@ class Strategy(ABC):
             return rest
         # By ranks of the places of the plan: what is given up does not change while
         # the others are measured, and depends on no order of the rows.
-        plan = self.planned(state)
+        plan = state.planned_rows
         ranks = torch.randperm(
             len(plan), generator=round_generator(state.seed, state.round)
         )
@@ -292,7 +297,7 @@ class Strategy(ABC):
         if state.plan is None and state.is_done:
             return torch.empty(0, dtype=torch.long)
         gone = torch.cat((state.told.measured, state.abandoned_in(state.round)))
-        return remove(self.planned(state), gone)
+        return state.planned_rows[~matching(state.planned_rows, gone)]
 
     def _room(self, state: State, pending: Tensor) -> int | None:
         r"""The number of measurements the budget still allows; ``None``: no limit."""
@@ -303,33 +308,18 @@ class Strategy(ABC):
     @ordinary
     def planned(self, state: State) -> Tensor:
         r"""All rows of the open round, a function of the complete rounds alone."""
-        check_state(self, state)
-        is_known = state.plan is not None or state.stored_plan is not None
-        if is_known or state.strategy is self:
-            return state.planned_rows
-        return self._planned_rows(state)  # an equal one, not the one that keeps it
+        return check_state(self, state).planned_rows
 
     def _rows_of_size(self, state: State, size: int) -> Tensor:
         r"""The rows that ``ask`` gives for a size while nothing is out.
 
         Kept beside the fields of the state, so that asking and telling plan once.
         """
-        kept = state.rows_of_size if state.strategy is self else {}
+        kept = state.rows_of_size
         if size not in kept:
             request = self._request(state, torch.empty(0, dtype=torch.long), size)
-            kept[size] = self._run(state).plan(request)
+            kept[size] = state.run.plan(request)
         return kept[size]
-
-    def _planned_rows(self, state: State) -> Tensor:
-        request = self._request(state, torch.empty(0, dtype=torch.long))
-        check_listable(request.size)
-        return self._run(state).plan(request).sort().values
-
-    def _run(self, state: State) -> Run:
-        r"""The run behind a state, as this strategy continues it."""
-        if state.strategy is self:
-            return state.run
-        return replace(state.run, algorithm=self.algorithm, criteria=self.criteria)
 
     @ordinary
     def tell(
@@ -353,7 +343,7 @@ class Strategy(ABC):
                 for that round already, or another strategy made the state for other
                 rows or another goal.
         """
-        check_state(self, state)
+        state = check_state(self, state)
         if not isinstance(observations, Observations | None):
             raise ValueError(
                 "Expected `observations` to be Observations, but got "
@@ -365,12 +355,13 @@ class Strategy(ABC):
             missing = None if state.plan is None else self._unfilled(state)
             check_new(state, complete, missing)
             state.observations.append(complete.at_round(state.round))  # or it raises
-            if self._is_batch_and_more(state, complete):
-                # With a plan of its own, so that the others are the next round's.
-                state = replace(state, plan=self.planned(state))
-            n = self._n_looks(state, complete)
-            if n > 1:
-                complete = complete.at_round(state.round + n)
+            if complete.round is None:
+                if self._is_batch_and_more(state, complete):
+                    # With a plan of its own: the others are the next round's.
+                    state = replace(state, plan=state.planned_rows)
+                n = self._n_looks(state, complete)
+                if n > 1:
+                    complete = complete.at_round(state.round + n)
             for group in by_round(complete):
                 state = self._tell_round(state, group)
         if abandoned is not None:
@@ -413,7 +404,7 @@ class Strategy(ABC):
                 for other rows or another goal.
             UnsupportedError: If the algorithm needs the rows that it asks for.
         """
-        check_state(self, state)
+        state = check_state(self, state)
         found = self.pool.rows(rows).unique()
         new = found[~torch.isin(found, state.excluded_rows)]
         done = torch.cat((state.told.measured, state.abandoned_in(state.round)))
@@ -438,7 +429,7 @@ class Strategy(ABC):
         )
         # The size is given: where the call says it, a round has one row by itself.
         request = self._request(start, kept, size)
-        return self._run(state).plan(request)
+        return state.run.plan(request)
 
     @ordinary
     def replay(
@@ -536,7 +527,7 @@ class Strategy(ABC):
     def _request(
         self, state: State, pending: Tensor, size: int | None = None
     ) -> PlanRequest:
-        room, run = self._room(state, pending), self._run(state)
+        room, run = self._room(state, pending), state.run
         if size is None:
             size = run.ask(self.algorithm.round_size, room)
         elif room is not None:
@@ -559,7 +550,7 @@ class Strategy(ABC):
         together.
         """
         n = looks_of_all(state, told)
-        if told.round is not None or n < 2 or state.is_done or state.plan is not None:
+        if n < 2 or state.is_done or state.plan is not None:
             return 1
         n = looks_in_one_call(n, self._request(state, told.indices[:0]).size)
         is_open = self.algorithm.facts.size_is_open
@@ -575,18 +566,18 @@ class Strategy(ABC):
         Where there are two batches and more they are old data, told together.
         """
         facts = self.algorithm.facts
-        if told.round is not None or state.is_done or state.plan is not None:
+        if state.is_done or state.plan is not None:
             return False
         if facts.size_is_open or facts.needs_its_rows:
             return False
         size = self._request(state, told.indices[:0]).size
         if not size < told.n_measured < 2 * size:
             return False
-        return remove(self.planned(state), told.indices).numel() == 0
+        return bool(matching(state.planned_rows, told.indices).all())
 
     def _is_round(self, state: State, group: Observations) -> bool:
         if self.algorithm.facts.needs_its_rows:
-            return remove(self.planned(state), group.indices).numel() == 0
+            return bool(matching(state.planned_rows, group.indices).all())
         if looks(group, state.round) > 1:
             return True
         return group.n_measured >= self._request(state, group.indices[:0]).size
@@ -600,7 +591,7 @@ class Strategy(ABC):
             late = torch.isin(group.indices, state.excluded_in(state.round))
             if not bool(late.any()) and not self._has_asked(state, group):
                 return self._close(state, group)
-            state = replace(state, plan=self.planned(state))
+            state = replace(state, plan=state.planned_rows)
         wanted = self._unfilled(state)
         asked = matching_at_random(group, wanted, state.seed, state.round)
         told = state.told.append(group.select(asked).at_round(state.round))
@@ -610,7 +601,7 @@ class Strategy(ABC):
             last = int(waiting[-1])  # behind all that waits already
         n = looks(rest, last + 1)
         if group.round is None:
-            n = looks_in_one_call(len(rest), len(self.planned(state)))
+            n = looks_in_one_call(len(rest), len(state.planned_rows))
         deferred = state.deferred
         if len(rest):
             deferred = (*deferred, rest.at_round(n))
@@ -638,7 +629,7 @@ class Strategy(ABC):
                 f"{missing.tolist()}, but got {int(foreign[0])}."
             )
         lost = tuple((state.round, row) for row in rows.tolist())
-        plan = self.planned(state)
+        plan = state.planned_rows
         state = replace(state, plan=plan, abandoned=(*state.abandoned, *lost))
         return self._close_if_full(state)
 
@@ -651,7 +642,7 @@ class Strategy(ABC):
             done: Rows of the open round that are measured or abandoned, in a replay
                 also those that were told later: they keep their places.
         """
-        if not self._run(state).ask(self.algorithm.takes_any_rows):
+        if not state.run.ask(self.algorithm.takes_any_rows):
             raise UnsupportedError(
                 f"Expected a strategy that can do without `rows`, but now "
                 f"{type(self).__name__} needs every row that it asks for. Leave them "
@@ -661,7 +652,7 @@ class Strategy(ABC):
         after = replace(state, excluded=(*state.excluded, event))
         if state.is_done:
             return after
-        plan = self.planned(state)
+        plan = state.planned_rows
         kept = plan[~torch.isin(plan, rows) | matching(plan, done)]
         plan = torch.cat((kept, self.refill(after, kept, len(plan) - len(kept))))
         plan = plan.sort().values
@@ -691,9 +682,9 @@ class Strategy(ABC):
     def _close(self, state: State, group: Observations) -> State:
         n_looks = looks(group, state.round)
         label = state.round + (n_looks if n_looks > 1 else 0)
-        new = in_canonical_order(group).at_round(label)
+        new = group.select(canonical_order(group)).at_round(label)
         history = state.history.append(new)
-        run, facts = self._run(state), self.algorithm.facts
+        run, facts = state.run, self.algorithm.facts
         now = state.excluded_in(state.round)
         lost = torch.cat((state.abandoned_in(state.round), now))
         if lost.numel():
@@ -722,10 +713,10 @@ class Strategy(ABC):
             return False
         if any(label == state.round for label, _ in state.excluded):
             return False
-        return torch.equal(new.measured, self.planned(state))
+        return torch.equal(new.measured, state.planned_rows)
 
     def _stop_reason(self, state: State) -> str | None:
-        run = self._run(state)
+        run = state.run
         reason = run.stop_reason(state.answer.as_decided)
         if reason is not None:
             return reason
@@ -1106,8 +1097,8 @@ GOAL = ("threshold", "omega", "maximize", "epsilon", "targets", "goal")
 """The arguments of strategies that say what is to be decided."""
 
 
-def check_state(strategy: Strategy, state: object) -> None:
-    r"""Complain about a state that belongs to another question.
+def check_state(strategy: Strategy, state: object) -> State:
+    r"""The state as a strategy continues it; another question's state is refused.
 
     What it holds was derived from the rows, their features and the goal; a strategy
     that differs in these would mistake it for an answer of its own. Budgets and batch
@@ -1116,6 +1107,9 @@ def check_state(strategy: Strategy, state: object) -> None:
     Args:
         strategy: The strategy that is asked or told.
         state: What it is given.
+
+    Returns:
+        The state itself; if an equal strategy made it, a copy of this strategy's own.
 
     Raises:
         ValueError: If it is no state, or was made by a strategy of another class, for
@@ -1128,7 +1122,7 @@ def check_state(strategy: Strategy, state: object) -> None:
         )
     maker = state.strategy
     if maker is strategy:  # as a rule; pools need no look then
-        return
+        return state
     if type(maker) is not type(strategy):
         difference = f"a {type(maker).__name__}"
     elif not _same(maker.pool, strategy.pool):
@@ -1151,7 +1145,8 @@ def check_state(strategy: Strategy, state: object) -> None:
             if both[0] is not both[1]:
                 other.append(name)
         if not other:
-            return
+            parts = {"algorithm": strategy.algorithm, "criteria": strategy.criteria}
+            return replace(state, strategy=strategy, run=replace(state.run, **parts))
         difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
     raise ValueError(
         f"Expected a `state` that this {type(strategy).__name__} made, but it was made "
@@ -1203,15 +1198,13 @@ class Answer:
     def classification(self) -> Classification:
         r"""The side of every row, with bounds and a guarantee."""
         shown = self.run.shown
-        return self.as_decided if shown is self.run else self._of(shown)
+        answer = self if shown is self.run else Answer(shown, self.words)
+        return answer.as_decided
 
     @cached_property
     def as_decided(self) -> Classification:
         r"""The answer by the run's own belief, for which no model is fitted."""
-        return self._of(self.run)
-
-    def _of(self, run: Run) -> Classification:
-        found = run.answer()
+        found = self.run.answer()
         if not self.words:
             return found
         return replace(found, guarantee=" ".join((found.guarantee, *self.words)))
@@ -1291,7 +1284,9 @@ class State:
         for known in (self.plan, self.stored_plan):
             if known is not None:
                 return known
-        return self.strategy._planned_rows(self)
+        request = self.strategy._request(self, torch.empty(0, dtype=torch.long))
+        check_listable(request.size)
+        return self.run.plan(request).sort().values
 
     @cached_property
     def rows_of_size(self) -> dict[int, Tensor]:

@@ -15,7 +15,7 @@ from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import complaint, in_interval, whole_number
 from botorch_lse.confidence.calibration import left_out
 from botorch_lse.data.arguments import points_of
-from botorch_lse.data.observations import Observations
+from botorch_lse.data.observations import Observations, derived
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest, round_generator
 from botorch_lse.models import correlated
@@ -328,7 +328,7 @@ class GaussianProcesses:
             return observations
         columns = [v for v in known if v is not None]
         yvar = self.layout.at_rows(columns, observations.indices)
-        return replace(observations, yvar=yvar.view(observations.y.shape))
+        return derived(observations, yvar=yvar.view(observations.y.shape))
 
     def _check_results(self, observations: Observations) -> None:
         r"""Complain about results that cannot be, or that have a noise of their own.
@@ -541,11 +541,11 @@ class GaussianProcesses:
         """
         variances = None if fits.burn_in is None else fits.burn_in.variances
         if variances is not None and history.yvar is None:
-            history = replace(history, yvar=variances[history.indices])
+            history = derived(history, yvar=variances[history.indices])
         priors = self._given
         fitted_rounds, fitted_values = fits.fitted_rounds, fits.fitted_values
         if fits.floors and history.yvar is not None:
-            history = replace(history, yvar=self._raised(history, fits.floors))
+            history = derived(history, yvar=self._raised(history, fits.floors))
         if self.has_outcomes and not self._is_fit_due(fits, len(history)):
             priors = [posterior.prior for posterior in fits.posteriors]
         elif not self.is_fixed:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botorch_lse import Observations, Pool
-from botorch_lse.data.requests import in_canonical_order, matching, remove
+from botorch_lse.data.requests import canonical_order, matching
 from botorch_lse.papers import (
     GEGEPACStrategy,
     MELKPACStrategy,
@@ -706,10 +706,14 @@ def test_matching_marks_as_many_rows_as_are_wanted(rows: list, wanted: list) -> 
 def test_canonical_order_forgets_the_order_of_arrival(pairs: list) -> None:
     def canonical(pairs: list) -> list:
         told = Observations([p[0] for p in pairs], [float(p[1]) for p in pairs])
-        ordered = in_canonical_order(told)
+        ordered = told.select(canonical_order(told))
         return list(zip(ordered.indices.tolist(), ordered.y.tolist(), strict=True))
 
     assert canonical(pairs) == canonical(pairs[::-1]) == sorted(pairs)
+
+
+def remove(rows: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
+    return rows[~matching(rows, taken)]
 
 
 def _long(values: list[int]) -> torch.Tensor:

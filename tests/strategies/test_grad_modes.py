@@ -84,7 +84,9 @@ def test_records_and_models_made_in_inference_mode_serve_outside() -> None:
         history = History(pool.X, pool.X[:, 0])
         told = Observations(torch.tensor([1, 2]), torch.tensor([0.1, 0.2]), 0.01)
         parts = [pool.X, pool.bounds, pool.mass, history.X, history.y]
-        parts += [told.indices, told.y, told.yvar]  # type: ignore[list-item]
+        some = told.append(told).select(torch.tensor([0])).at_round(2)
+        for one in (told, some):
+            parts += [one.indices, one.y, one.yvar]  # type: ignore[list-item]
         bare = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
         model = fit_heteroscedastic_gp(bare, 4 * bare, None, NOISE)
     assert not any(part.is_inference() for part in parts)

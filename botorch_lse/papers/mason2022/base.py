@@ -19,7 +19,7 @@ from botorch_lse.data.arguments import check_noise_once
 from botorch_lse.data.classification import Classification, gaussian_probability_above
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
-from botorch_lse.data.requests import matching_at_random, remove, round_generator
+from botorch_lse.data.requests import matching, matching_at_random, round_generator
 from botorch_lse.designs import Design, round_design
 from botorch_lse.designs.basis import KernelGram, span_map
 from botorch_lse.papers.fixed_confidence import (
@@ -301,7 +301,8 @@ class PACAlgorithm(RoundsAlgorithm):
         if asked is None:
             asked = self._draws(belief, seed, label)
         used = new.select(matching_at_random(new, asked, seed, label))
-        kept, missing = belief.kept.append(used), remove(asked, used.indices)
+        kept = belief.kept.append(used)
+        missing = asked[~matching(asked, used.indices)]
         if missing.numel():
             return replace(belief, kept=kept, missing=missing)
         after = self.question.eliminate(belief, kept)

@@ -111,10 +111,12 @@ class Run:
 
     def learn(self, step: Step) -> Run:
         r"""The run after one more complete round."""
-        belief = self.believed(self.algorithm.learn, step)
-        return self._noted(
-            belief, lambda one, note, run: one.after(note, self, run, step.new)
-        )
+        # Nobody outside looks into a belief: it stays where it is computed.
+        door, learn = self.algorithm.door, self.algorithm.learn
+        run = Run(self.algorithm, door.inside(learn, self.belief, step))
+        for criterion, note in zip(self.criteria, self.notes, strict=True):
+            run = run._with(criterion, criterion.after(note, self, run, step.new))
+        return run
 
     def lose(self, rows: Tensor, history: Observations, seed: int) -> Run:
         r"""The run after rows were used up without a result, or excluded.
@@ -124,14 +126,10 @@ class Run:
             history: All observations of the complete rounds.
             seed: The run's seed.
         """
-        belief = self.believed(self.algorithm.lose, rows, history, seed)
-        return self._noted(belief, lambda one, note, run: one.lose(note, run, rows))
-
-    def _noted(self, belief: Any, noted: Callable[[Criterion, Any, Run], Any]) -> Run:
-        r"""The run with another belief and new notes, made in order."""
-        run = Run(self.algorithm, belief)
+        door, lose = self.algorithm.door, self.algorithm.lose
+        run = Run(self.algorithm, door.inside(lose, self.belief, rows, history, seed))
         for criterion, note in zip(self.criteria, self.notes, strict=True):
-            run = run._with(criterion, noted(criterion, note, run))
+            run = run._with(criterion, criterion.lose(note, run, rows))
         return run
 
     def _with(self, criterion: Criterion, note: Any) -> Run:
@@ -154,19 +152,6 @@ class Run:
         r"""The result of one of the algorithm's methods by the belief, on the CPU."""
         door = self.algorithm.door
         return door.through(method, self.belief, *arguments, **options)
-
-    def believed(
-        self,
-        method: Callable[Concatenate[Any, P], T],
-        *arguments: P.args,
-        **options: P.kwargs,
-    ) -> T:
-        r"""The next belief by one of the algorithm's methods, where this one is.
-
-        Nobody outside looks into a belief, so that it stays there.
-        """
-        door = self.algorithm.door
-        return door.inside(method, self.belief, *arguments, **options)
 
     # --- choosing ---------------------------------------------------------------------
 
@@ -228,7 +213,7 @@ class Run:
         """
         if (model := model_of(self.algorithm)) is None:
             return self
-        belief = self.believed(model.shown)
+        belief = self.algorithm.door.inside(model.shown, self.belief)
         return self if belief is self.belief else replace(self, belief=belief)
 
     def answer(self) -> Classification:
