@@ -489,9 +489,9 @@ class GPPrior:
     def covariance(self, F: Tensor, G: Tensor) -> Tensor:
         r"""The prior covariances of features (``S x N x d'``, ``S x M x d'``)."""
         unit, stationary = self.scale.double().square(), self._stationary
-        if stationary is not None and stationary.takes(F, G):
+        if stationary is not None and (found := stationary(F, G)) is not None:
             scale = stationary.scale * unit
-            return stationary(F, G).double().mul_(scale[..., None, None])
+            return found.double().mul_(scale[..., None, None])
         block = covariances(self.covar_module, F, G)
         return block * unit[..., None, None]
 
@@ -1008,14 +1008,6 @@ class _Rows:
         return target
 
 
-def _merged(blocks: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    r"""The rows in fewer blocks: the last ``MERGED`` as one where each has one row."""
-    last = blocks[-MERGED:]
-    if len(last) < MERGED or any(len(block) > 1 for block in last):
-        return blocks
-    return (*blocks[:-MERGED], torch.cat(last))
-
-
 @dataclass(frozen=True, eq=False)
 class News:
     r"""The news in ``q`` further observations, as the ``n`` before them predict them.
@@ -1337,12 +1329,7 @@ class PoolPosterior:
             row = self.covariance_with(at)[0]
             # Rounding may leave a known row a variance below 0.
             observed = row[index].clamp_min(0.0) + self.least_noise.clamp_min(noise_var)
-            row = row / observed.sqrt()
-            return replace(
-                self,
-                variance=(self.variance - row.square()).clamp_min(0.0),
-                _expected=_merged((*self._expected, row.unsqueeze(0))),
-            )
+            return self.less((row / observed.sqrt()).unsqueeze(0))
 
     def expect_all(self, indices: Tensor, noise_var: Tensor) -> PoolPosterior:
         r"""The results of ``expect`` for several rows, in one pass over the pool.
@@ -1364,9 +1351,11 @@ class PoolPosterior:
             rows: ``q x N`` path rows of observations whose values are not known yet.
         """
         variance = (self.variance - rows.square().sum(dim=0)).clamp_min(0.0)
-        return replace(
-            self, variance=variance, _expected=_merged((*self._expected, rows))
-        )
+        blocks = (*self._expected, rows)
+        last = blocks[-MERGED:]
+        if len(last) == MERGED and all(len(block) == 1 for block in last):
+            blocks = (*blocks[:-MERGED], torch.cat(last))
+        return replace(self, variance=variance, _expected=blocks)
 
     def variance_between(self, i: Tensor, j: Tensor, factor: float = 1.0) -> Tensor:
         r"""The posterior variances of ``f(i) - factor f(j)`` (``B x L``).

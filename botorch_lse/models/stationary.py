@@ -78,16 +78,18 @@ class Stationary:
         r"""The variance at every point."""
         return self.scale
 
-    def takes(self, F: Tensor, G: Tensor) -> bool:
-        r"""Whether the class can compute the covariances of two sets of features."""
+    def __call__(self, F: Tensor, G: Tensor) -> Tensor | None:
+        r"""The correlations of ``... x N x d`` points with ``... x M x d``.
+
+        ``None`` where they are GPyTorch's business: with gradients, of many inputs, and
+        of points with other columns.
+        """
         has_gradient = torch.is_grad_enabled() and (F.requires_grad or G.requires_grad)
         d = F.shape[-1] if self.columns is None else len(self.columns)
         # One column would be stretched to all lengthscales; GPyTorch refuses it.
         fits = self.unit.shape[-1] in (1, d) and G.shape[-1] == F.shape[-1]
-        return fits and d <= MOST_INPUTS and not has_gradient
-
-    def __call__(self, F: Tensor, G: Tensor) -> Tensor:
-        r"""The correlations of ``... x N x d`` points with ``... x M x d``."""
+        if has_gradient or not fits or d > MOST_INPUTS:
+            return None
         if self.columns is not None:
             F, G = F[..., self.columns], G[..., self.columns]
         F, G = F / self.unit, G / self.unit
@@ -116,16 +118,19 @@ class StationarySum:
         r"""The variance at every point."""
         return reduce(add, (term.scale for term in self.terms))
 
-    def takes(self, F: Tensor, G: Tensor) -> bool:
-        r"""Whether the class can compute the covariances of two sets of features."""
-        return all(term.takes(F, G) for term in self.terms)
+    def __call__(self, F: Tensor, G: Tensor) -> Tensor | None:
+        r"""The covariances of ``... x N x d`` points with ``... x M x d``, float64.
 
-    def __call__(self, F: Tensor, G: Tensor) -> Tensor:
-        r"""The covariances of ``... x N x d`` points with ``... x M x d``, float64."""
-        first, *others = self.terms
-        found = first(F, G).double().mul_(first.scale)
-        for term in others:
-            found.add_(term(F, G), alpha=float(term.scale))
+        ``None`` where one of the terms leaves them to GPyTorch.
+        """
+        found: Tensor | None = None
+        for term in self.terms:
+            if (own := term(F, G)) is None:
+                return None
+            if found is None:
+                found = own.double().mul_(term.scale)
+            else:
+                found.add_(own, alpha=float(term.scale))
         return found
 
 
@@ -165,8 +170,8 @@ def covariances(kernel: Kernel, F: Tensor, G: Tensor) -> Tensor:
         G: Other points.
     """
     found = stationary_form(kernel)
-    if found is not None and found.takes(F, G):
-        return found(F, G).double().mul_(found.scale)
+    if found is not None and (value := found(F, G)) is not None:
+        return value.double().mul_(found.scale)
     of_parts = composed(kernel, lambda part: covariances(part, F, G))
     return kernel(F, G).to_dense().double() if of_parts is None else of_parts
 

@@ -356,20 +356,12 @@ class IntervalPolicy:
 class Rule(ABC):
     r"""A way to choose the rows of the next round from the belief and open rows."""
 
-    @property
-    def serves(self) -> Serves:
-        r"""The goals for which the rule can choose."""
-        return Serves.REGION
-
-    @property
-    def only_candidates(self) -> bool:
-        r"""Whether the rule measures only rows in question."""
-        return False
-
-    @property
-    def intervals(self) -> IntervalPolicy:
-        r"""The policy by which intervals decide."""
-        return IntervalPolicy()
+    serves: Serves = Serves.REGION
+    """The goals for which the rule can choose."""
+    only_candidates: bool = False
+    """Whether the rule measures only rows in question."""
+    intervals: IntervalPolicy = IntervalPolicy()
+    """The policy by which intervals decide."""
 
     def on(self, pool: Pool) -> Rule:
         r"""The rule for a pool, with what it needs of the pool."""
@@ -465,9 +457,12 @@ def one_by_one(
     if rows and len(rows) < request.size:
         planned = context.fits.expecting(torch.tensor(rows))
         context = replace(context, fits=planned)
-    is_at_source = context.fits.layout.has_sources and not context.is_initial
+    layout = context.fits.layout
+    is_at_source = layout.has_sources and not context.is_initial
     while len(rows) < request.size:
-        open_rows = open_now(context, replace(request, left=left), rows)
+        open_rows = context.open_rows & (left > 0)
+        if isinstance(layout, FromSources):
+            open_rows = rows_due(context, layout, open_rows, request.pending, rows)
         if is_at_source:
             row = at_a_source(context, open_rows, scores)
         else:
@@ -483,32 +478,35 @@ def one_by_one(
     return torch.tensor(rows, dtype=torch.long)
 
 
-def open_now(
-    context: SelectionContext, request: PlanRequest, chosen: Sequence[int]
+def rows_due(
+    context: SelectionContext,
+    layout: FromSources,
+    open_rows: Tensor,
+    pending: Tensor,
+    chosen: Sequence[int],
 ) -> Tensor:
-    r"""The rows that may be chosen next (bools).
+    r"""The rows of several sources that may be chosen next (bools).
 
-    Of an initial design at several sources these are rows of the source whose turn it
-    is, as long as there are any; later on those of the target where it is due.
+    Of an initial design these are rows of the source whose turn it is, as long as there
+    are any; later on those of the target where it is due.
 
     Args:
         context: The belief and the rows to choose from.
-        request: How often each may still be measured.
+        layout: The sources.
+        open_rows: The rows that may be chosen at all (bools).
+        pending: Rows that are being measured.
         chosen: The rows of the batch so far.
     """
-    found, layout = context.open_rows & (request.left > 0), context.fits.layout
-    if not isinstance(layout, FromSources):
-        return found
-    before = context.belief.fits.measured, request.pending
+    before = context.belief.fits.measured, pending
     taken = torch.cat((*before, torch.tensor(chosen, dtype=torch.long)))
     if context.is_initial:
-        first = found & layout.first_rows(taken)
+        first = open_rows & layout.first_rows(taken)
     elif layout.is_target_due(taken):
-        first = torch.zeros_like(found)
-        first[layout.decided] = found[layout.decided]
+        first = torch.zeros_like(open_rows)
+        first[layout.decided] = open_rows[layout.decided]
     else:
-        return found
-    return first if bool(first.any()) else found
+        return open_rows
+    return first if bool(first.any()) else open_rows
 
 
 def at_a_source(
@@ -547,7 +545,7 @@ def at_a_source(
     return int(rows[best])
 
 
-def worth_asking(layout: Layout, rows: Tensor, told: Tensor) -> Tensor:
+def worth_asking(layout: FromSources, rows: Tensor, told: Tensor) -> Tensor:
     r"""The amounts that rows tell, -1 at sources that tell next to nothing.
 
     However cheap a source is, it is left once its best row tells no more than
@@ -560,7 +558,7 @@ def worth_asking(layout: Layout, rows: Tensor, told: Tensor) -> Tensor:
         rows: ``C`` rows.
         told: ``C`` amounts.
     """
-    if not isinstance(layout, FromSources) or len(told) == 0:
+    if len(told) == 0:
         return told
     source, found = layout.source_of(rows), told
     least = LEAST_TOLD * float(told.max())

@@ -50,12 +50,13 @@ from botorch_lse.rules.base import (
     Rule,
     SelectionContext,
     Serves,
-    open_now,
+    rows_due,
     variance_left,
     worth_asking,
 )
 from botorch_lse.rules.costs import RowCosts
 from botorch_lse.surrogate.draws import systematic_sample
+from botorch_lse.surrogate.layout import FromSources
 from botorch_lse.surrogate.posterior import Posterior
 
 Block = tuple[slice, Tensor, Tensor]
@@ -182,13 +183,16 @@ class LookAhead(Rule):
 
     def rows(self, context: SelectionContext, request: PlanRequest) -> Tensor:
         r"""The best rows, chosen one by one while the rows in question stay fixed."""
-        left, previous = request.left.clone(), None
+        left, previous, layout = request.left.clone(), None, context.fits.layout
         if self.costs is not None:
             visited = context.belief.memory.previous
             previous = self.costs.end(visited, request.pending)
         chosen: list[int] = []
         while len(chosen) < request.size:
-            open_rows = open_now(context, replace(request, left=left), chosen)
+            open_rows = context.open_rows & (left > 0)
+            if isinstance(layout, FromSources):
+                given = layout, open_rows, request.pending, chosen
+                open_rows = rows_due(context, *given)
             rows = open_rows.nonzero().view(-1)
             if rows.numel() == 0:
                 break
@@ -238,7 +242,8 @@ class LookAhead(Rule):
             noise = layout.values(belief.fits.noise)[rows]
             given = context.fits.posteriors[0], rows, targets, noise, costs
             found = self.removed(context, Reductions(*given))
-            found = worth_asking(layout, rows, found)
+            if isinstance(layout, FromSources):
+                found = worth_asking(layout, rows, found)
         return found if costs is None else found / costs
 
 

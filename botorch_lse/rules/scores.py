@@ -276,7 +276,7 @@ class Ambiguity(ScoreRule):
     falls_with_variance = True
 
     @property
-    def intervals(self) -> IntervalPolicy:
+    def intervals(self) -> IntervalPolicy:  # type: ignore[override]
         r"""The policy: intersected intervals, if wanted."""
         return IntervalPolicy(intersects=self.intersects)
 

@@ -55,17 +55,17 @@ class Combined(Rule):
         object.__setattr__(self, "rules", checked_rules(self.rules))  # it is frozen
 
     @property
-    def serves(self) -> Serves:
+    def serves(self) -> Serves:  # type: ignore[override]
         r"""The goals for which all rules can choose."""
         return min(rule.serves for rule in self.rules)
 
     @cached_property
-    def only_candidates(self) -> bool:
+    def only_candidates(self) -> bool:  # type: ignore[override]
         r"""Whether all rules measure only rows in question."""
         return all(rule.only_candidates for rule in self.rules)
 
     @cached_property
-    def intervals(self) -> IntervalPolicy:
+    def intervals(self) -> IntervalPolicy:  # type: ignore[override]
         r"""The joint interval policy, whichever rule chooses."""
         return IntervalPolicy.of_all([rule.intervals for rule in self.rules])
 

@@ -157,7 +157,7 @@ class TruncatedVariance(LookAhead):
     serves = Serves.LEVEL
 
     @property
-    def intervals(self) -> IntervalPolicy:
+    def intervals(self) -> IntervalPolicy:  # type: ignore[override]
         r"""The policy: separate intervals, computed anew in each round."""
         return IntervalPolicy(
             width=self.own_width,

@@ -928,7 +928,8 @@ class GaussianAlgorithm(Algorithm):
         again = belief.doubted[is_asked][: request.size]
         if len(again) == request.size:
             return again
-        request = request.after(again)
+        if len(again):
+            request = request.after(again)
         # The rule chooses beside repeats that estimate the noise.
         repeats = self.model.repeats_due(belief.fits, request)
         rows = self._by_rule(belief, replace(request, size=request.size - repeats))
@@ -955,8 +956,10 @@ class GaussianAlgorithm(Algorithm):
             seen = torch.cat((belief.fits.measured, request.pending))
             unseen = self.model.unseen(seen, belief.lost)
             left = request.left.clamp_max(1) * unseen
-        else:
+        elif self.items is self.pool and not isinstance(self.goal, Region):
             left = request.left.masked_fill(self._spent(belief, request.left), 0)
+        else:
+            left = request.left
         context = self.context(belief, request.pending)
         rows = self.rule.rows(context, replace(request, left=left))
         if len(rows) == request.size or torch.equal(left, request.left):
@@ -972,9 +975,7 @@ class GaussianAlgorithm(Algorithm):
         depend on them, and a rule that looks at each row by itself would stay with one.
         """
         rows, usable = torch.arange(len(left)), self.open_rows(belief) & (left > 0)
-        is_own = self.items is self.pool
-        is_apart = isinstance(self.goal, Region) or not is_own
-        if is_apart or bool((usable | (belief.sides.side != UNDECIDED)).all()):
+        if bool((usable | (belief.sides.side != UNDECIDED)).all()):
             return torch.zeros_like(usable)
         found = torch.isin(rows, belief.fits.measured)
         for posterior in belief.fits.posteriors:

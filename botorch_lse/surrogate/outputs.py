@@ -743,8 +743,14 @@ class GaussianProcesses:
             left: ``N`` counts that ``max_repeats`` allows.
         """
         N, layout, each, least = len(self.candidates), self.layout, [], []
-        for least_of_output, noise in self._exactness(fits, data):
-            least.append(torch.full((N,), least_of_output, dtype=torch.float64))
+        by_output = [] if fits.is_informed else layout.by_output(data)
+        for j, output in enumerate(self.outputs):
+            noise = fits.noise[j] if fits.is_informed else output.known_noise
+            if fits.is_informed:
+                limit = float(fits.posteriors[j].least_noise)
+            else:  # the spread of the values stands for the prior's variance
+                limit = least_of_values(by_output[j].y)
+            least.append(torch.full((N,), limit, dtype=torch.float64))
             is_exact = torch.zeros(N, dtype=torch.bool)
             each.append(is_exact if noise is None else noise[:N] <= least[-1])
         exact = layout.merged(each, partial(torch.all, dim=0))
@@ -760,24 +766,6 @@ class GaussianProcesses:
             return left
         rows = torch.cat((data.indices[known], pending[exact[pending]], before))
         return repeats_left(left, exact, rows, self.row_points)
-
-    def _exactness(
-        self, fits: Posterior, data: Observations
-    ) -> list[tuple[float, Tensor | None]]:
-        r"""The variance that counts as exact, and the new noise, for each output.
-
-        Returns:
-            Pairs of the noise variance up to which a measurement is exact, and the
-            ``N`` noise variances of new ones if known. Before there is a model, the
-            spread of the values takes the place of the prior's variance.
-        """
-        if fits.is_informed:
-            both = zip(fits.posteriors, fits.noise, strict=True)
-            return [(float(p.least_noise), noise) for p, noise in both]
-        return [
-            (least_of_values(own.y), output.known_noise)
-            for own, output in zip(self.by_output(data), self.outputs, strict=True)
-        ]
 
     @cached_property
     def known_before(self) -> Tensor:

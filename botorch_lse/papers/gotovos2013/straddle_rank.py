@@ -15,7 +15,7 @@ from botorch_lse.rules.base import (
     SelectionContext,
     at_a_source,
     one_by_one,
-    open_now,
+    rows_due,
     variance_left,
 )
 from botorch_lse.rules.scores import Straddle
@@ -66,7 +66,8 @@ def best_items(
     """
     rows, left = list[int](), request.left.clone()
     while len(rows) < request.size:
-        open_rows = open_now(context, replace(request, left=left), rows)
+        found = context.open_rows & (left > 0)
+        open_rows = rows_due(context, layout, found, request.pending, rows)
         row = at_a_source(context, open_rows, Straddle().scores)
         if row is None:
             break
