@@ -206,7 +206,7 @@ class ValueRegion:
 
     def codes(self, classes: Tensor) -> Tensor:
         r"""The codes of the sides of classes: 1 above, -1 below, 0 unknown."""
-        above = classes == self.n_classes - 1
+        above = classes == self.cells.n_classes - 1
         below = (classes != UNKNOWN) & ~above
         return above.to(torch.int8) - below.to(torch.int8)
 

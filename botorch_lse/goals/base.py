@@ -250,7 +250,8 @@ class Goal(ABC):
 
     def _judged(self, sides: Sides, seen: Intervals) -> Sides:
         r"""The sides once undecided items are judged by the present intervals."""
-        region = self._region_of(seen)
+        region = self.region(seen.mean)
+        assert region is not None  # a goal without levels decides by itself
         now = region.cells.agreed(region.allowed(seen.lower, seen.upper))
         is_open = sides.side == UNDECIDED
         side = torch.where(is_open, region.codes(now), sides.side)
@@ -270,11 +271,6 @@ class Goal(ABC):
         By default of none, since all are judged anew.
         """
         return torch.zeros_like(sides.candidates)
-
-    def _region_of(self, seen: Intervals) -> ValueRegion:
-        region = self.region(seen.mean)
-        assert region is not None  # a goal without levels decides by itself
-        return region
 
     # --- what a design is to predict --------------------------------------------------
 
@@ -322,7 +318,8 @@ class Goal(ABC):
             seen: The belief about the items.
             claim: The sentence about the confidence.
         """
-        region, regions = self._region_of(seen), seen.all_regions
+        region, regions = self.region(seen.mean), seen.all_regions
+        assert region is not None  # as above
         own, cells, scale = regions[0], region.cells, seen.belief.scale
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]

@@ -256,8 +256,7 @@ class Region(Goal):
 
     def against(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""Whether present intervals rule out sides, up to accuracies (``T`` bools)."""
-        region = self._region_of(seen)
-        ends = seen.lower, seen.upper
+        region, ends = self.values, (seen.lower, seen.upper)
         now = region.cells.agreed(region.allowed(*ends, strictly=False))
         if isinstance(sides, ClassSides):
             differs = now != sides.classes

@@ -359,12 +359,11 @@ class GPPrior:
         if not 0 < now < sigma:
             return self
         kernel = ScaleKernel(self.covar_module)
-        kernel.to(dtype=self.dtype, device=self.device)
+        kernel.to(dtype=self.dtype, device=self.scale.device)
         # GPyTorch's default constraint would change the last digits of the factor.
         kernel.register_constraint("raw_outputscale", Positive(transform=None))
-        kernel.raw_outputscale = Parameter(
-            torch.tensor((sigma / now) ** 2, dtype=self.dtype, device=self.device)
-        )
+        factor = self.scale.new_tensor((sigma / now) ** 2, dtype=self.dtype)
+        kernel.raw_outputscale = Parameter(factor)
         return replace(self, covar_module=frozen(kernel))
 
     def in_scale(self, sigma: float, X: Tensor) -> GPPrior:
@@ -464,14 +463,9 @@ class GPPrior:
         r"""The precision in which the kernel is evaluated."""
         return next((p.dtype for p in self.covar_module.parameters()), self.scale.dtype)
 
-    @property
-    def device(self) -> torch.device:
-        r"""The device on which the kernel is evaluated."""
-        return self.scale.device
-
     def features(self, X: Tensor) -> Tensor:
         r"""The kernel's inputs ``S x N x d'`` at ``N x d`` or ``S x N x d`` points."""
-        X = X.to(dtype=self.dtype, device=self.device)
+        X = X.to(dtype=self.dtype, device=self.scale.device)
         # Each member of an ensemble has an input transform of its own.
         if self.batch_shape and X.ndim < 2 + len(self.batch_shape):
             X = X.expand(*self.batch_shape, *X.shape)
@@ -1506,6 +1500,8 @@ class PoolPosterior:
             of all of them.
         """
         own = _errors_ahead(self.prior_mean_of_data, self.L, self.a)
+        if self.prior.before is None:
+            return own
         return torch.cat((self.prior.errors_ahead(), own), dim=-1)
 
     @property

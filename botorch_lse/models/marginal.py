@@ -97,7 +97,12 @@ def minimized(
             )
             for end in (0, 1)
         )
-        is_single = isinstance(closure.kernel, Stationary) and not closure.kernel.scales
+        kernel = closure.kernel
+        is_single = (
+            isinstance(kernel, Stationary)
+            and len(kernel.sizes) == 1
+            and not kernel.scales
+        )
         is_log = (low > 0) & (not is_single)
         found = torch.where(is_log, vector.log(), vector)
 
@@ -213,33 +218,26 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
     if kind is ProductKernel:
-        factors = _all_terms(kernel.kernels, own)
-        return None if factors is None else Product(factors)
+        factors = [f for k in kernel.kernels if (f := term_of(k, own)) is not None]
+        return Product(factors) if len(factors) == len(kernel.kernels) else None
     return _sum_of(kernel.kernels, own) if kind is AdditiveKernel else None
 
 
-def _sum_of(kernels: Iterable[Kernel], own: Tensor) -> Sum | None:
+def _sum_of(kernels: Iterable[Kernel], own: Tensor) -> Term | None:
     r"""The term of a sum, whose stationary parts of a kind are one term."""
-    alike, others = dict[tuple[bool, bool], list[_Part]](), list[Kernel]()
+    alike, others = dict[tuple[bool, bool], list[_Part]](), list[Term]()
     for kernel in kernels:
         columns = kernel.active_dims
         listed = [*range(own.shape[-1])] if columns is None else columns.tolist()
         part = _stationary(kernel, listed)
-        if part is None:
-            others.append(kernel)
-        else:
+        if part is not None:
             alike.setdefault((part.is_rough, part.scale is None), []).append(part)
-    terms = _all_terms(others, own)
-    if terms is None:
-        return None
-    return Sum([*(Stationary(own, parts) for parts in alike.values()), *terms])
-
-
-def _all_terms(kernels: Iterable[Kernel], own: Tensor) -> list[Term] | None:
-    r"""The terms of kernels; ``None`` if one of them has no form."""
-    found = [term_of(kernel, own) for kernel in kernels]
-    terms = [term for term in found if term is not None]
-    return terms if len(terms) == len(found) else None
+        elif (term := term_of(kernel, own)) is not None:
+            others.append(term)
+        else:
+            return None
+    terms = [*(Stationary(own, parts) for parts in alike.values()), *others]
+    return terms[0] if len(terms) == 1 else Sum(terms)
 
 
 def _stationary(kernel: Kernel, columns: list[int]) -> _Part | None:
@@ -500,6 +498,7 @@ class Likelihood:
     def __post_init__(self) -> None:
         model: Any = self.mll.model
         noise = [*self.mll.likelihood.parameters()]
+        self.n_noise = len(noise)
         self.every = [*self.kernel.parameters(), model.mean_module.raw_constant, *noise]
         sizes = [p.numel() for p in self.every]
         places = dict[int, Tensor]()
@@ -534,8 +533,7 @@ class Likelihood:
             loss = 0.5 * (r @ a + n * _LOG_2PI) + L.diagonal().log().sum()
             half = a.outer(a).sub_(inverse).mul_(0.5)
             parts = [self.kernel.slopes(half), a.sum().view(1)]
-            n_noise = len(self.every) - len([*self.kernel.parameters()]) - 1
-            parts += [half.diagonal().sum().view(1)] * n_noise
+            parts += [half.diagonal().sum().view(1)] * self.n_noise
             # The priors: minus their log densities, and the slopes of those.
             x = torch.cat([p.view(-1) for p in self.every])[self.with_prior]
             logs = x.log()

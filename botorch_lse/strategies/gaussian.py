@@ -436,9 +436,6 @@ class GaussianAlgorithm(Algorithm):
             return torch.arange(n)[self.model.layout.decided]
         return torch.arange(n - len(self.items), n)
 
-    def _moments(self, posterior: PoolPosterior) -> tuple[Tensor, Tensor]:
-        return moments(posterior, self.item_rows, self.points)
-
     def seen(
         self, fits: Posterior, regions: tuple[Regions, ...], beta: float
     ) -> Intervals:
@@ -494,7 +491,9 @@ class GaussianAlgorithm(Algorithm):
         """
         beta = self.width_of(1, fits.posteriors[0])
         regions = tuple(
-            Regions.of_interval(*self._moments(posterior), beta, self.items)
+            Regions.of_interval(
+                *moments(posterior, self.item_rows, self.points), beta, self.items
+            )
             for posterior in fits.posteriors
         )
         sides, seen = self.goal.start(len(self.items)), self.seen(fits, regions, beta)
@@ -849,12 +848,13 @@ class GaussianAlgorithm(Algorithm):
         """
         fits, past, goal = belief.fits, belief.all_regions, self.goal
         is_lasting = self.model.is_fixed
-        moments = [self._moments(posterior) for posterior in fits.posteriors]
+        own = self.item_rows, self.points
+        each = [moments(posterior, *own) for posterior in fits.posteriors]
         if self.rule.intervals.intersects and is_lasting:
-            pairs = zip(past, moments, strict=True)
+            pairs = zip(past, each, strict=True)
             regions = tuple(r.intersect(*parts, width) for r, parts in pairs)
         else:
-            last = (Regions.of_interval(*parts, width, self.items) for parts in moments)
+            last = (Regions.of_interval(*parts, width, self.items) for parts in each)
             regions = tuple(
                 replace(new, contradicted=old.contradicted)
                 for new, old in zip(last, past, strict=True)
@@ -870,9 +870,9 @@ class GaussianAlgorithm(Algorithm):
         against = goal.against(sides, seen)
         if bool(against.any()):
             # Possible where intervals are not intersected, or decide rows together.
-            own = regions[0]
-            own = replace(own, contradicted=own.contradicted | against)
-            regions = (own, *regions[1:])
+            first = regions[0]
+            first = replace(first, contradicted=first.contradicted | against)
+            regions = (first, *regions[1:])
             sides = goal.update(start, replace(seen, all_regions=regions))
         return replace(belief, all_regions=regions, sides=sides)
 
@@ -1075,8 +1075,8 @@ class GaussianAlgorithm(Algorithm):
         for past, now, then in zip(
             belief.all_regions, fits.posteriors, ahead.posteriors, strict=True
         ):
-            mean, sigma = self._moments(now)
-            _, left_over = self._moments(then)
+            mean, sigma = moments(now, self.item_rows, self.points)
+            _, left_over = moments(then, self.item_rows, self.points)
             moves = (sigma.square() - left_over.square()).clamp_min(0.0).sqrt()
             least = (left_over - moves).clamp_min(0.0)
             last = Regions.of_interval(mean, least, width, self.items)
@@ -1159,7 +1159,7 @@ class GaussianAlgorithm(Algorithm):
         fits, total = belief.fits, 0.0
         if self.model.is_fixed or not fits.is_informed:
             return float(len(new.indices.unique()))
-        each = self.model.by_output(new)
+        each = self.model.layout.by_output(new)
         for own, noise, posterior in zip(
             each, fits.noise_of(new), fits.posteriors, strict=True
         ):
@@ -1273,11 +1273,12 @@ class GaussianAlgorithm(Algorithm):
             words.append(belief.contradiction)
         if any(posterior.is_exact for posterior in belief.fits.posteriors):
             words.append(EXACT_NOTE)
-        beta = self.width_of(belief.n_intervals, belief.posterior)
+        beta = self.width_of(belief.n_intervals, belief.fits.posteriors[0])
         seen = self.seen(belief.fits, belief.all_regions, beta)
         names = self.model.layout.names
         found = self.goal.answer(belief.sides, seen, " ".join(words))
-        found = in_units(found, self.outcomes)
+        if self.model.has_outcomes:
+            found = in_units(found, self.outcomes)
         if not names or self.goal.facts.names:
             return found
         pairs = zip(found.outputs, names, strict=True)

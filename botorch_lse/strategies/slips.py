@@ -146,7 +146,7 @@ class _Search:
         # Two that agree, of one row or of near ones, confirm each other.
         both = replace(learnt, fits=fits.observing(doubtful))
         noise, found = fits.noise_of(doubtful), []
-        for j, own in enumerate(self.model.by_output(doubtful)):
+        for j, own in enumerate(self.model.layout.by_output(doubtful)):
             if len(own) == 0:  # of another output, measured by itself
                 continue
             posterior, rows = fits.posteriors[j], own.indices
@@ -163,7 +163,7 @@ class _Search:
 
     def _evidence(self, found: _Found) -> float:
         r"""The log probability of all values, some of them slips."""
-        values = self.model.by_output(self.history)
+        values = self.model.layout.by_output(self.history)
         rare = (
             math.log(RATE / (WIDE * float(values[slip.output].y.std())))
             for slip in found.slips

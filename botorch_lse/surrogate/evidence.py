@@ -75,7 +75,7 @@ class Evidence:
             history: All observations.
         """
         found = [*self.before]
-        for j, own in enumerate(self.model.by_output(repeated)):
+        for j, own in enumerate(self.model.layout.by_output(repeated)):
             if (one := refuted[j]) is not None:
                 rows = self.model.layout.rows_of(j, own.indices[one.places].unique())
                 found.append(on_stated_noise(one, rows.tolist(), j))
@@ -92,7 +92,7 @@ class Evidence:
         found = []
         parts = zip(
             self.model.outputs,
-            self.model.by_output(used),
+            self.model.layout.by_output(used),
             fits.posteriors,
             fits.noise_of(used),
             strict=True,
@@ -117,7 +117,7 @@ class Evidence:
     def _on_growth(self, fits: Posterior, used: Observations) -> list[Remark]:
         r"""The remarks on values that contradict a noise equal everywhere."""
         found = []
-        for j, own in enumerate(self.model.by_output(used)):
+        for j, own in enumerate(self.model.layout.by_output(used)):
             posterior, output = fits.posteriors[j], self.model.outputs[j]
             if output.outcome is not None:
                 continue
@@ -142,7 +142,7 @@ class Evidence:
     def _on_values(self, fits: Posterior, history: Observations) -> list[Remark]:
         r"""The remarks on values that a fitted model takes for others than they are."""
         found: list[Remark | None] = []
-        for j, own in enumerate(self.model.by_output(history)):
+        for j, own in enumerate(self.model.layout.by_output(history)):
             if self.model.outputs[j].outcome is not None:
                 continue
             between = fits.posteriors[j].prior.noise_between

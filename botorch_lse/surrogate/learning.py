@@ -396,9 +396,9 @@ class OutputModel:
                 prior = fit_sources(of_sources, X, y, yvar, self.pool)
             elif callable(self.model):
                 prior = GPPrior.from_model(self.model(X, y, yvar))
+                _one_process(prior)
             else:
                 prior = GPPrior.taken_from(self._default(X, y, yvar))
-        _one_process(prior)
         return prior
 
     def outcome_of(self, prior: GPPrior) -> Outcome:

@@ -291,7 +291,7 @@ class GaussianProcesses:
         """
         variances: list[Tensor | None] = [None] * len(priors)
         if history is not None:
-            variances = [data.yvar for data in self.by_output(history)]
+            variances = [data.yvar for data in self.layout.by_output(history)]
         if self.together is None:
             posteriors = self._priors(priors)
         else:
@@ -312,10 +312,6 @@ class GaussianProcesses:
     def rows(self) -> Tensor:
         r"""The points at which the posteriors are computed."""
         return self.candidates.X if self.X is None else self.X
-
-    def by_output(self, data: Observations) -> list[Observations]:
-        r"""The measurements of each output, at rows of its posterior."""
-        return self.layout.by_output(data)
 
     # --- data -------------------------------------------------------------------------
 
@@ -340,7 +336,9 @@ class GaussianProcesses:
             wanted = "to be left out where a result is an outcome such as yes or no"
             remedy = "Tell repeated trials by `trials=`."
             raise ValueError(complaint("yvar", wanted, "it was given", remedy))
-        for output, own in zip(self.outputs, self.by_output(observations), strict=True):
+        for output, own in zip(
+            self.outputs, self.layout.by_output(observations), strict=True
+        ):
             if output.outcome is not None:
                 output.outcome.check(own.y, own.replicates)
 
@@ -357,7 +355,7 @@ class GaussianProcesses:
 
     def are_alike(self, history: Observations) -> bool:
         r"""Whether all values of an output are the same, so that they have no scale."""
-        pairs = zip(self.outputs, self.by_output(history), strict=True)
+        pairs = zip(self.outputs, self.layout.by_output(history), strict=True)
         return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
 
     def odd(self, history: Observations) -> Tensor:
@@ -376,7 +374,7 @@ class GaussianProcesses:
             return none
         last = history.round[min(n, len(history)) - 1]
         is_late, found = self.may_slip(history), [none]
-        for j, own in enumerate(self.by_output(history)):
+        for j, own in enumerate(self.layout.by_output(history)):
             if self.outputs[j].outcome is None:
                 places = self.layout.places(history.indices, j)
                 far = places[gross(own.y)]
@@ -421,7 +419,7 @@ class GaussianProcesses:
         is_asked = self._is_ours and not self.has_outcomes and is_late
         if not is_asked or not self._has_doubts(history):
             return False
-        return not any(are_skewed(own.y) for own in self.by_output(history))
+        return not any(are_skewed(own.y) for own in self.layout.by_output(history))
 
     def _has_doubts(self, history: Observations) -> bool:
         r"""Whether values may be wrong: not those of a program, which are exact."""
@@ -480,7 +478,7 @@ class GaussianProcesses:
 
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether models can be fitted to the data; see ``OutputModel``."""
-        pairs = zip(self.outputs, self.by_output(history), strict=True)
+        pairs = zip(self.outputs, self.layout.by_output(history), strict=True)
         return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
 
     def with_locations(self, fits: Posterior, rows: Tensor) -> Posterior:
@@ -549,8 +547,7 @@ class GaussianProcesses:
         if self.has_outcomes and not self._is_fit_due(fits, len(history)):
             priors = [posterior.prior for posterior in fits.posteriors]
         elif not self.is_fixed:
-            fitted = self._fitted(history, seed, fits.n_rounds)
-            priors = self._transformed(fitted, history, transform)
+            priors = self._fitted(history, seed, fits.n_rounds, transform)
             fitted_rounds, fitted_values = fits.n_rounds, len(history)
         found = self.of_priors(priors, history)
         noise = found.noise if variances is None else (variances,)
@@ -578,7 +575,7 @@ class GaussianProcesses:
     def refuted(self, history: Observations) -> list[Refuted | None]:
         r"""The evidence of repeats against the stated noise, for each output."""
         found: list[Refuted | None] = []
-        for j, own in enumerate(self.by_output(history)):
+        for j, own in enumerate(self.layout.by_output(history)):
             X, noise, fixed = self.candidates.X, own.yvar, self.outputs[j].fixed
             if noise is None and fixed is not None:
                 noise = fixed.new_noise(X[own.indices])
@@ -598,7 +595,7 @@ class GaussianProcesses:
         if not any(refuted):
             return ()
         floors = []
-        for one, own in zip(refuted, self.by_output(history), strict=True):
+        for one, own in zip(refuted, self.layout.by_output(history), strict=True):
             floor = torch.zeros(len(self.candidates), dtype=torch.float64)
             if one is not None and one.is_everywhere:
                 floor += one.largest
@@ -608,26 +605,21 @@ class GaussianProcesses:
         return tuple(floors)
 
     def _fitted(
-        self, history: Observations, seed: int, n_rounds: int
-    ) -> Sequence[GPPrior]:
-        if self.together is None:
-            pairs = zip(self.outputs, self.by_output(history), strict=True)
-            return [out.fit(data, seed, n_rounds) for out, data in pairs]
-        each, yvar = self.by_output(history), None
-        if history.yvar is not None:
-            yvar = [_fittable(own) for own in each]
-        X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
-        own_seed = round_generator(seed, n_rounds).initial_seed()
-        with own_random_numbers(own_seed, self.candidates.X.device):
-            return self.together.fit(X, y, yvar, self.candidates.bounds)
-
-    def _transformed(
         self,
-        fitted: Sequence[GPPrior],
         history: Observations,
+        seed: int,
+        n_rounds: int,
         transform: Callable[[int, GPPrior, Observations], GPPrior],
     ) -> list[GPPrior]:
-        triples = zip(self.outputs, fitted, self.by_output(history), strict=True)
+        r"""The newly fitted processes; see ``restarted`` for the arguments."""
+        each, X = self.layout.by_output(history), self.candidates.X
+        fitted: Sequence[GPPrior]
+        if self.together is None:
+            pairs = zip(self.outputs, each, strict=True)
+            fitted = [out.fit(data, seed, n_rounds) for out, data in pairs]
+        else:
+            fitted = self._fitted_together(self.together, each, seed, n_rounds)
+        triples = zip(self.outputs, fitted, each, strict=True)
         found = [
             prior
             if output.fixed is not None or output.outcome is not None
@@ -638,11 +630,26 @@ class GaussianProcesses:
             return found
         # A transformed process has another scale, which the common kernel must know.
         widest = [
-            [float(p.variance(p.features(self.candidates.X)).max()) for p in priors]
+            [float(p.variance(p.features(X)).max()) for p in priors]
             for priors in (found, fitted)
         ]
         factors = [(now / before) ** 0.5 for now, before in zip(*widest, strict=True)]
         return correlated.rescaled(fitted, factors)
+
+    def _fitted_together(
+        self,
+        model: CorrelatedModel,
+        each: Sequence[Observations],
+        seed: int,
+        n_rounds: int,
+    ) -> Sequence[GPPrior]:
+        r"""The processes of correlated outputs, fitted to the data of each."""
+        X, y = [self.candidates.X[own.indices] for own in each], [o.y for o in each]
+        is_known = each[0].yvar is not None
+        yvar = [_fittable(own) for own in each] if is_known else None
+        own_seed = round_generator(seed, n_rounds).initial_seed()
+        with own_random_numbers(own_seed, self.candidates.X.device):
+            return model.fit(X, y, yvar, self.candidates.bounds)
 
     def as_measured(self, fits: Posterior, history: Observations) -> Observations:
         r"""The history as Gaussian measurements of the processes.
@@ -655,7 +662,7 @@ class GaussianProcesses:
             return history
         values, noise = [], []
         numbers = fits.noise_of(history)
-        for j, own in enumerate(self.by_output(history)):
+        for j, own in enumerate(self.layout.by_output(history)):
             output, pair = self.outputs[j], (own.y, numbers[j])
             if output.outcome is not None:
                 pair = output.in_place(fits.posteriors[j].prior, own)
@@ -673,7 +680,7 @@ class GaussianProcesses:
         if not self.has_outcomes:
             return fits.surprises(new)
         found, numbers = [], fits.noise_of(new)
-        for j, own in enumerate(self.by_output(new)):
+        for j, own in enumerate(self.layout.by_output(new)):
             posterior, output = fits.posteriors[j], self.outputs[j]
             rows = own.indices
             if output.outcome is None:
