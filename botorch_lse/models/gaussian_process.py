@@ -1040,6 +1040,10 @@ class PoolPosterior:
         L: ``n x n`` factor of their covariance plus noise.
         a: ``n`` whitened residuals.
         information: ``1/2 log det(I + K / noise)`` of what was observed, nats.
+        bare_variance: ``N`` variances before any value, also before history's.
+        scale: The largest standard deviation before any value, units of ``y``; scores
+            that differ by less than a tiny share of it count as equal.
+        least_noise: The least noise variance of an observation, units of ``y`` squared.
         memory_budget: Bytes for the path rows and for temporary arrays.
         sharing: How many posteriors, one per output, keep their path rows in it.
         is_exact: Whether some measurement had at most the least noise, which is then
@@ -1061,6 +1065,9 @@ class PoolPosterior:
     L: Tensor
     a: Tensor
     information: Tensor
+    bare_variance: Tensor
+    scale: float
+    least_noise: Tensor
     memory_budget: int = MEMORY_BUDGET
     sharing: int = 1
     is_exact: bool = False
@@ -1093,6 +1100,7 @@ class PoolPosterior:
         with torch.no_grad():
             F = prior.pool_features(X)
             mean, variance = prior.mean(F), prior.variance(F)
+            bare = variance if prior.before is None else prior.before.variance(F)
             N = F.shape[-2]
             # Half of the budget: the other half is for the path rows.
             is_small = N <= WHOLE_GRAM and memory_budget // 2 >= 8 * N * N
@@ -1108,6 +1116,9 @@ class PoolPosterior:
             none.view(0, 0),
             none,
             mean.new_zeros(()),
+            bare,
+            float(bare.max().sqrt()),
+            least_noise(bare, prior.dtype),
             memory_budget,
             sharing,
             _rows=_Rows(N),
@@ -1118,28 +1129,6 @@ class PoolPosterior:
     def sigma(self) -> Tensor:
         r"""The posterior standard deviations of the function (``N``)."""
         return self.variance.sqrt()
-
-    @property
-    def scale(self) -> float:
-        r"""The prior's largest standard deviation, before history, units of ``y``.
-
-        Scores that differ by less than a tiny share of it count as equal.
-        """
-        return float(self.bare_variance.max().sqrt())
-
-    @cached_property
-    def least_noise(self) -> Tensor:
-        r"""The least noise variance of an observation, units of ``y`` squared."""
-        return least_noise(self.bare_variance, self.prior.dtype)
-
-    @cached_property
-    def bare_variance(self) -> Tensor:
-        r"""The variances of the rows before any value, also of history (``N``)."""
-        bare = self.prior.before
-        if bare is None:
-            return self.prior_variance
-        with torch.no_grad():
-            return bare.variance(self.F)
 
     def observe(self, indices: Tensor, y: Tensor, noise_var: Tensor) -> PoolPosterior:
         r"""The posterior after ``q`` more observations.
@@ -1292,7 +1281,7 @@ class PoolPosterior:
         Args:
             rows: ``M`` rows; they are numbered from 0 there.
         """
-        kept = _Rows(len(rows), self._kept)
+        kept, bare = _Rows(len(rows), self._kept), self.bare_variance[rows]
         kept.data[:] = self._path[:, rows]
         kept.used = self._kept
         return replace(
@@ -1301,6 +1290,9 @@ class PoolPosterior:
             mean=self.mean[rows],
             variance=self.variance[rows],
             prior_variance=self.prior_variance[rows],
+            bare_variance=bare,
+            scale=float(bare.max().sqrt()),
+            least_noise=least_noise(bare, self.prior.dtype),
             data=self._data,
             _rows=kept,
             _gram=None,

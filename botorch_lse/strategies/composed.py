@@ -245,12 +245,11 @@ class ComposedStrategy(Strategy):
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:
-            return super()._complete(with_columns(observations, self.n_outputs))
-        if self.n_outputs > 1:
+            observations = with_columns(observations, self.n_outputs)
+        elif self.n_outputs > 1:
             each = "output of the `goal`"
-            columns = with_columns(observations, self.n_outputs, each)
-            return super()._complete(columns)
-        if observations.y.ndim != 1:
+            observations = with_columns(observations, self.n_outputs, each)
+        elif observations.y.ndim != 1:
             why = self.layout.decides_output
             raise BotorchTensorDimensionError(
                 "Expected `y` to hold one number per measurement, but got shape "
