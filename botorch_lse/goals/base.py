@@ -320,12 +320,13 @@ class Goal(ABC):
         """
         region, regions = self.region(seen.mean), seen.all_regions
         assert region is not None  # as above
-        own, cells, scale = regions[0], region.cells, seen.belief.scale
+        own, cells = regions[0], region.cells
         contradicted = torch.stack([r.contradicted for r in regions]).any(dim=0)
         mean, sigma = [r.mean for r in regions], [r.sigma for r in regions]
         correlation = seen.belief.correlation
         numbers = own.mean, own.sigma, own.lower, own.upper
         if len(regions) > 1:
+            scale = seen.belief.scale
             ends = cells.margins(seen.lower, seen.upper, scale)
             centre, _ = cells.margins(mean, mean, scale)
             spread = [s / unit for s, unit in zip(sigma, scale, strict=True)]

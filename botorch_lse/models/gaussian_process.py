@@ -1169,7 +1169,10 @@ class PoolPosterior:
             is_exact = bool((noise_var <= self.least_noise).any())
             noise_var = torch.maximum(noise_var, self.least_noise)
             path = self.path_at(indices)
-            L22, a2 = self._innovations(indices, path, y, noise_var)
+            left = self.prior_covariance(indices, indices) - path @ path.mT
+            L22 = factorize(left, noise_var, self.least_noise)
+            residual = (y - self.prior_mean_at(indices) - path @ self.a).unsqueeze(-1)
+            a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
             return News(path, L22, a2, noise_var, is_exact)
 
     def conditioned(
@@ -1224,19 +1227,7 @@ class PoolPosterior:
             y: ``q`` values, units of ``y``.
             noise_var: ``q`` noise variances, units of ``y`` squared.
         """
-        with torch.no_grad():
-            noise_var = torch.maximum(noise_var, self.least_noise)
-            return self._innovations(indices, self.path_at(indices), y, noise_var)[1]
-
-    def _innovations(
-        self, indices: Tensor, cross: Tensor, y: Tensor, noise_var: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        r"""The factor of the values' covariance given the past, and the residuals."""
-        left = self.prior_covariance(indices, indices) - cross @ cross.mT
-        L22 = factorize(left, noise_var, self.least_noise)
-        residual = (y - self.prior_mean_at(indices) - cross @ self.a).unsqueeze(-1)
-        a2 = torch.linalg.solve_triangular(L22, residual, upper=False).squeeze(-1)
-        return L22, a2
+        return self.news(indices, y, noise_var).a
 
     def at(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""The posterior means and standard deviations of the function at any points.

@@ -58,9 +58,9 @@ MOST_METHODS = 15
 INTERFACES = (Goal, Rule, Algorithm)
 MOST_ON_WAYS = {
     "`ask`": (120, 25),
-    "`tell` with a fit": (274, 42),
-    "Ax's `get_next_trials`": (434, 51),
-    "`botorch-lse next`": (746, 70),
+    "`tell` with a fit": (272, 42),
+    "Ax's `get_next_trials`": (432, 51),
+    "`botorch-lse next`": (744, 70),
 }
 """Functions, and files, through which a call passes; see ``ways.py``.
 Three to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.
