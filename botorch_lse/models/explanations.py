@@ -74,19 +74,15 @@ def fitted(model: AnyGP) -> tuple[float, AnyGP]:
         return -math.inf, model.eval()
 
 
-def fit_likelihood(mll: ExactMarginalLogLikelihood) -> float:
-    r"""Fit a model that is not remembered, by SciPy, which is loaded only for this."""
-    from botorch_lse.models import marginal
-
-    return marginal.fit_likelihood(mll)
-
-
 def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
     def fit() -> float:
+        # Not at the top: it brings SciPy, which remembered fits do without.
+        from botorch_lse.models import marginal
+
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
         start = deepcopy(model.state_dict())
         try:
-            return fit_likelihood(mll)
+            return marginal.fit_likelihood(mll)
         except ModelFittingError:
             model.load_state_dict(start)
             raise

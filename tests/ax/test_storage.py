@@ -5,7 +5,7 @@ from ax.api.client import Client
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse.ax import POOL_INDEX, level_set
-from botorch_lse.models import explanations
+from botorch_lse.models import marginal
 from botorch_lse.strategies import Above, GaussianProcess, Strategy
 from tests.processes import in_a_new_process
 
@@ -119,9 +119,9 @@ def test_a_loaded_run_fits_nothing_that_was_fitted_before(tmp_path, monkeypatch)
     pool = grid_pool()
     model = GaussianProcess(n_initial=4, noise_std=0.1)
     strategy = Strategy(pool, Above(0.3), model=model)
-    client, made, given = client_for(strategy), [], explanations.fit_likelihood
+    client, made, given = client_for(strategy), [], marginal.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
+        marginal, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
     )
 
     def next_of(client, trials):

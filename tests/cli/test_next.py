@@ -13,7 +13,7 @@ import pytest
 from botorch_lse.__main__ import command, main
 from botorch_lse.cli import commands
 from botorch_lse.cli import main as table
-from botorch_lse.models import explanations
+from botorch_lse.models import marginal
 from botorch_lse.strategies import composed
 from tests.cli.lab import HILL, NEXT, Lab, Line, hill
 
@@ -583,9 +583,9 @@ def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     lab: Lab, monkeypatch, kept: str
 ) -> None:
     made = []
-    given = explanations.fit_likelihood
+    given = marginal.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
+        marginal, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
     )
     lab.call(f"{NEXT} --first 8 --noise-std 2")
     for _ in range(3):

@@ -10,7 +10,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_lse import History, Observations, Pool
-from botorch_lse.models import explanations
+from botorch_lse.models import marginal
 from botorch_lse.models.explanations import profile
 from botorch_lse.models.fitted import fit_heteroscedastic_gp, fit_single_task_gp
 from botorch_lse.models.gaussian_process import GPPrior
@@ -176,7 +176,7 @@ def test_a_model_that_cannot_be_fitted_stays_as_it_was(monkeypatch, yvar):
             parameter.data.fill_(math.nan)
         raise ModelFittingError("All attempts to fit the model have failed.")
 
-    monkeypatch.setattr(explanations, "fit_likelihood", fails)
+    monkeypatch.setattr(marginal, "fit_likelihood", fails)
     kernel = ScaleKernel(RBFKernel(ard_num_dims=2)).double()
     X, y = torch.rand(3, 2).double(), torch.tensor([[-0.6], [-0.5], [1.2]]).double()
     noise = None if yvar is None else torch.full_like(y, yvar)
@@ -235,7 +235,7 @@ def test_heteroscedastic_models_that_no_fit_ends_stay_as_they_were(monkeypatch) 
     def fails(_):
         raise ModelFittingError("All attempts to fit the model have failed.")
 
-    monkeypatch.setattr(explanations, "fit_likelihood", fails)
+    monkeypatch.setattr(marginal, "fit_likelihood", fails)
     X, y = noisy()
     with pytest.warns(BotorchWarning, match="12 values could not be fitted"):
         model = fit_heteroscedastic_gp(X, y, None, lambda X: X[..., 0] * 0 + 0.64)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpytorch.models import ExactGP
 
-from botorch_lse.models import explanations
+from botorch_lse.models import marginal
 from botorch_lse.models.fitted import (
     fit_mixed_gp,
     fit_multi_task_gp,
@@ -34,13 +34,13 @@ CASES = {
 @pytest.fixture
 def made(monkeypatch) -> list[ExactGP]:
     r"""The models that were fitted, not looked up."""
-    given, found = explanations.fit_likelihood, []
+    given, found = marginal.fit_likelihood, []
 
     def fit(mll):
         found.append(mll.model)
         return given(mll)
 
-    monkeypatch.setattr(explanations, "fit_likelihood", fit)
+    monkeypatch.setattr(marginal, "fit_likelihood", fit)
     return found
 
 

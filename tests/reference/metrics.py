@@ -58,16 +58,16 @@ MOST_METHODS = 15
 INTERFACES = (Goal, Rule, Algorithm)
 MOST_ON_WAYS = {
     "`ask`": (120, 25),
-    "`tell` with a fit": (272, 42),
-    "Ax's `get_next_trials`": (432, 51),
-    "`botorch-lse next`": (744, 70),
+    "`tell` with a fit": (254, 42),
+    "Ax's `get_next_trials`": (414, 51),
+    "`botorch-lse next`": (735, 70),
 }
 """Functions, and files, through which a call passes; see ``ways.py``.
-Three to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.
+Two to four times as many as were wanted: 60 in 12, 100 in 14, 130 in 18, 200 in 25.
 Counted in the same way ``ask`` passed 124 in 17 and ``tell`` 200 in 21 before answers
-from the first values on, likelihoods in closed form and models of sums came. Of all on
-these two ways few have one caller and at most six lines, so that little only forwards:
-fewer steps need fewer features, or rooms cut otherwise."""
+from the first values on, likelihoods in closed form and models of sums came. What is
+left on these two ways hardly forwards: most are formulas with other callers, or answers
+of a goal, rule, layout or criterion that others give otherwise."""
 MOST_UNCLEAR = 15
 """Summary lines that cannot be read aloud by themselves."""
 LEAST_COMMENTS = 1.5

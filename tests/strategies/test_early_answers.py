@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Above, Below, GaussianProcess, Observations, Pool, Strategy
-from botorch_lse.models import explanations
+from botorch_lse.models import marginal
 from botorch_lse.strategies import LSEStrategy, ParetoByDifferences, ShareOfMax, State
 
 
@@ -40,9 +40,9 @@ def told(strategy: Strategy, n: int, outputs: int = 1) -> State:
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     r"""The fits that are made."""
     made: list[object] = []
-    given = explanations.fit_likelihood
+    given = marginal.fit_likelihood
     monkeypatch.setattr(
-        explanations, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
+        marginal, "fit_likelihood", lambda mll: (made.append(mll), given(mll))[1]
     )
     return made
 
