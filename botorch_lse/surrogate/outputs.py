@@ -410,12 +410,12 @@ class GaussianProcesses:
     def may_slip(self, history: Observations) -> bool:
         r"""Whether values may be taken for slips because a fit does not explain them.
 
-        Not before there are twice as many as a decision asks, since a model of few
+        Not before there are more by half than a decision asks, since a model of few
         values is surprised by every edge; nor of outcomes such as yes and no, each of
         which is expected at times; nor of values over decades, of which the largest are
         never explained; nor by fits of a user's own function.
         """
-        is_late = len(history) >= 2 * self.n_deciding(history.yvar is not None)
+        is_late = len(history) > 1.5 * self.n_deciding(has_known_noise=True)
         is_asked = self._is_ours and not self.has_outcomes and is_late
         if not is_asked or not self._has_doubts(history):
             return False

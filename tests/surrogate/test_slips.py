@@ -2,6 +2,7 @@ r"""One value that was typed or measured wrongly: it is named, and decides nothi
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import pytest
@@ -14,6 +15,7 @@ from botorch_lse.strategies import Above, Ambiguity, GaussianProcess, Strategy
 from botorch_lse.surrogate.remarks import (
     DataWarning,
     Slip,
+    are_skewed,
     gross,
     on_far_values,
     on_few_levels,
@@ -275,3 +277,47 @@ def test_values_of_which_none_may_be_a_slip_are_not_fitted_twice() -> None:
     state = run_with_slips(strategy, (15,), (22.0,))
     assert state.belief.slips == ()
     assert fits == sorted(fits)  # nobody's own function is called without a value
+
+
+def test_the_evidence_is_the_density_of_all_values() -> None:
+    kernel = RBFKernel().double()
+    kernel.lengthscale = 0.3
+    strategy = strategy_of(model=GaussianProcess(kernel, noise_std=0.5))
+    values = torch.tensor([0.3, -0.8, 1.1], dtype=torch.float64)
+    rows = torch.tensor([2, 9, 9])
+    state = strategy.tell(strategy.init(), Observations(rows, values))
+    K = kernel(POOL.X[rows]).to_dense().detach() + 0.25 * torch.eye(3).double()
+    normal = torch.distributions.MultivariateNormal(torch.zeros(3).double(), K)
+    assert state.belief.fits.log_evidence == pytest.approx(
+        float(normal.log_prob(values))
+    )
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(1, 9, False), (1, 200, True)])
+def test_values_over_decades_are_skewed(low, high, expected) -> None:
+    y = torch.logspace(math.log10(low), math.log10(high), 20, dtype=torch.float64)
+    assert are_skewed(y) is expected
+    assert are_skewed(-y) is False
+    one = torch.tensor([1e6], dtype=torch.float64)
+    assert are_skewed(torch.cat((torch.linspace(5, 9, 20).double(), one))) is False
+
+
+def test_a_row_in_doubt_that_was_measured_again_is_fitted_at_once() -> None:
+    # The next fit would come later; until then the model would lack a right value.
+    model = GaussianProcess(noise_std=2.0, refit=lambda n: n == 1)
+    strategy = Strategy(POOL, Above(65.0, epsilon=0.1), model=model, batch_size=4)
+    rows = torch.arange(0, 32, 2)
+    y = measured(rows)
+    y[5] += 25.0  # among the values of others
+    state = told(strategy, Observations(rows, y))
+    assert state.belief.doubted.tolist() == [10]
+    batch = strategy.ask(state)
+    assert 10 in batch.order.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        state = strategy.tell(state, batch.observe(measured(batch.order, 1)))
+    assert state.belief.fits.fitted_rounds == 2
+    assert state.belief.doubted.tolist() == []
+    batch = strategy.ask(state)
+    state = strategy.tell(state, batch.observe(measured(batch.order, 2)))
+    assert state.belief.fits.fitted_rounds == 2
