@@ -267,6 +267,14 @@ class GaussianProcesses:
 
     def unfitted_start(self) -> Posterior:
         r"""The unfitted processes that choose initial rows, without data."""
+        noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
+        m = len(self.outputs)
+        priors = self._priors([self._unfitted_prior]) * m
+        return Posterior(self.layout, priors, (noise,) * m)
+
+    @property
+    def _unfitted_prior(self) -> GPPrior:
+        r"""The process before any fit, of one output as of all."""
         prior, model = self.unfitted, self.outputs[0].model
         if prior is None and isinstance(model, LearntKernel):
             prior = model.unfitted(self.candidates.X)
@@ -275,10 +283,7 @@ class GaussianProcesses:
         if prior is None:
             words = dict(self.candidates.words.values())
             prior = fitted.unfitted_prior(self.candidates.bounds, words)
-        prior = self.outputs[0].unfitted(prior)
-        noise = torch.full((len(self.candidates),), UNFITTED_NOISE, dtype=torch.float64)
-        m = len(self.outputs)
-        return Posterior(self.layout, self._priors([prior]) * m, (noise,) * m)
+        return self.outputs[0].unfitted(prior)
 
     def of_priors(
         self, priors: Sequence[GPPrior], history: Observations | None = None
@@ -334,7 +339,7 @@ class GaussianProcesses:
         """
         if observations.yvar is not None:
             wanted = "to be left out where a result is an outcome such as yes or no"
-            remedy = "Tell repeated trials by `trials=`."
+            remedy = "Tell repeated trials by `trials=`, and grades one by one."
             raise ValueError(complaint("yvar", wanted, "it was given", remedy))
         for output, own in zip(
             self.outputs, self.layout.by_output(observations), strict=True
@@ -380,25 +385,22 @@ class GaussianProcesses:
                 far = places[gross(own.y)]
                 found.append(far[history.round[far] <= last])
                 if is_late:
-                    found.append(places[self._contradicted(j, own)])
+                    found.append(places[self._contradicted(own)])
         return torch.cat(found).unique()
 
-    def _contradicted(self, output: int, own: Observations) -> Tensor:
-        r"""The places of the values that their neighbours contradict most.
+    def _contradicted(self, own: Observations) -> Tensor:
+        r"""The places of the values of an output that their neighbours contradict most.
 
         Each is predicted from all others by the unfitted process, and compared with the
         median error. A fit would take one wrong value for a part of the function.
-
-        Args:
-            output: The number of the output.
-            own: Its values.
         """
-        if len(own) < LEAST_VALUES:
+        spread = own.y.std() if len(own) >= LEAST_VALUES else own.y.new_zeros(())
+        if not bool(spread > 0):
             return own.indices[:0]
-        posterior, spread = self.unfitted_start().posteriors[output], own.y.std()
-        if posterior.is_correlated or not bool(spread > 0):
-            return own.indices[:0]
-        K = posterior.prior_covariance(own.indices, own.indices)
+        prior = self._unfitted_prior
+        F = prior.features(self.rows[own.indices])
+        with torch.no_grad():
+            K = prior.covariance(F, F)
         K = K / K.diagonal().mean() + CHECK_NOISE * torch.eye(len(K)).to(K)
         L = torch.linalg.cholesky(K)
         z = ((own.y - own.y.mean()) / spread).unsqueeze(-1)
