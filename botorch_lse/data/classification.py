@@ -99,6 +99,7 @@ class Classification:
             they may be on either side of the level itself; ``None`` without accuracy.
         meaning: What it is to be in ``above``, in words, such as "below" where
             ``Below(0.4)`` is asked.
+        class_names: The names of the classes, where they have names.
 
     Raises:
         ValueError: If the three sets are not a partition, or a lower bound is above its
@@ -120,6 +121,7 @@ class Classification:
     classes: Tensor | None = field(default=None, repr=False)
     within: Tensor | None = field(default=None, repr=False)
     meaning: str = field(default="above", repr=False)
+    class_names: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         contradicted = self.contradicted
@@ -180,6 +182,16 @@ class Classification:
         """
         side = self.above.to(torch.int8) - self.below.to(torch.int8)
         return side if self.within is None else side.masked_fill(self.within, 0)
+
+    @property
+    def likeliest(self) -> Tensor | None:
+        r"""The class with the largest share in each row (``N``), if classes have names.
+
+        By the means, whether the class is decided or not.
+        """
+        if not self.class_names:
+            return None
+        return torch.stack([output.mean for output in self.outputs]).argmax(dim=0)
 
     @cached_property
     def best_guess(self) -> Tensor:
@@ -329,10 +341,11 @@ class Classification:
         r"""The pool's table with the answer in columns beside it.
 
         Columns added: ``side``, ``probability_above``, ``mean``, ``sigma``, ``lower``,
-        ``upper``; of several levels ``class``, where it is decided; of several
-        outputs for each ``NAME_mean``, ``NAME_lower``, ``NAME_upper``; where intervals
-        contradict each other, ``contradicted`` says of which rows. Where the table has
-        such a name already, ours ends in ``_lse``. Where ``Below`` is asked, ``side``
+        ``upper``; of several levels ``class``, where it is decided, and of classes with
+        names the ``likeliest``; of several outputs for each ``NAME_mean``,
+        ``NAME_lower``, ``NAME_upper``; where intervals contradict each other,
+        ``contradicted`` says of which rows. Where the table has such a name already,
+        ours ends in ``_lse``. Where ``Below`` is asked, ``side``
         and ``probability_above`` are those of the level all the same.
         """
         side, above = (
@@ -347,7 +360,12 @@ class Classification:
             answer[name] = getattr(self, name).detach().cpu().numpy()
         if self.classes is not None:
             classes = pd.Series(self.classes.cpu().numpy(), dtype="Int64")
-            answer.insert(1, "class", classes.mask(classes < 0))
+            classes = classes.mask(classes < 0)
+            if (likeliest := self.likeliest) is not None:
+                called = dict(enumerate(self.class_names))
+                classes = classes.map(called).astype(object)
+                answer["likeliest"] = pd.Series(likeliest.cpu().numpy()).map(called)
+            answer.insert(1, "class", classes)
         for output in self.outputs if len(self.outputs) > 1 else ():
             for name in ("mean", "lower", "upper"):
                 values = getattr(output, name).detach().cpu().numpy()

@@ -7,6 +7,7 @@ from botorch_lse._lazy import lazy_names
 if TYPE_CHECKING:
     from botorch_lse.functional.value_region import Comparison, ValueRegion
     from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets
+    from botorch_lse.goals.classes import Classes
     from botorch_lse.goals.extremes import (
         Maximiser,
         MaximiserByPairs,
@@ -30,6 +31,7 @@ else:
         __name__,
         {
             "base": "Goal GoalFacts Intervals Targets",
+            "classes": "Classes",
             "extremes": "Maximiser MaximiserByPairs ShareOfMax ShareOfMaxByPairs",
             "pareto": "ParetoByDifferences ParetoEstimate ParetoSet",
             "regions": "Above And Below Between Levels Not Or Region",
@@ -44,6 +46,7 @@ __all__ = [
     "And",
     "Below",
     "Between",
+    "Classes",
     "Comparison",
     "Goal",
     "GoalFacts",

@@ -147,6 +147,7 @@ class GoalFacts:
         seeks_best: Whether "above" is the best row, or the best ones, so that a value
             has no side by itself.
         meaning: What it is to be above, in words.
+        class_names: The names of the classes, where they have names.
     """
 
     promise: str
@@ -159,6 +160,7 @@ class GoalFacts:
     level: float | None = None
     seeks_best: bool = False
     meaning: str = "above"
+    class_names: tuple[str, ...] = ()
 
 
 AS_ESTIMATED = "if the level is the one of the present means"
@@ -351,6 +353,7 @@ class Goal(ABC):
             classes=sides.classes if isinstance(sides, ClassSides) else None,
             within=within,
             meaning=self.facts.meaning,
+            class_names=self.facts.class_names,
         )
 
     def _outputs_of(

@@ -57,6 +57,11 @@ class LatentRegion(Region):
         r"""The meaning of being in the region, as it was asked."""
         return self.asked.meaning
 
+    @property
+    def class_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        r"""The names of the classes, as it was asked."""
+        return self.asked.class_names
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The region in words, as it was asked."""
         return self.asked.in_words(name_of)

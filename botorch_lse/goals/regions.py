@@ -45,6 +45,8 @@ class Region(Goal):
 
     n_classes: ClassVar[int] = 2
     """The number of answers; the last one is "above"."""
+    class_names: ClassVar[tuple[str, ...]] = ()
+    """The names of the classes, where they have names."""
 
     @property
     @abstractmethod
@@ -133,6 +135,7 @@ class Region(Goal):
             has_one_level=level is not None,
             level=level,
             meaning=self.meaning,
+            class_names=self.class_names,
         )
 
     @property

@@ -79,8 +79,8 @@ def bare_frame(
 ) -> pd.DataFrame:
     r"""A frame of ``N`` rows: side, probability, mean, bounds, number of measurements.
 
-    Where there are classes, also their numbers, -1 for undecided ones; where the pool's
-    table names its rows, their names.
+    Where there are classes, also their numbers, -1 for undecided ones, and where these
+    have names the likeliest one; where the pool's table names its rows, their names.
     """
     # As members of what is asked for, which pictures have words for.
     members = replace(classification, pool=None, meaning="above")
@@ -88,7 +88,13 @@ def bare_frame(
     frame = with_names(frame, classification.pool)
     if classification.classes is None:
         return frame
-    return frame.assign(class_number=_array(classification.classes))
+    frame = frame.assign(class_number=_array(classification.classes))
+    if (likeliest := classification.likeliest) is None:
+        return frame
+    # Of a decided row the class itself, which may be that of none.
+    number = torch.where(classification.undecided, likeliest, classification.classes)
+    names: Any = list(classification.class_names)
+    return frame.assign(class_name=pd.Categorical.from_codes(_array(number), names))
 
 
 def with_names(frame: pd.DataFrame, pool: Pool | None) -> pd.DataFrame:
@@ -125,8 +131,9 @@ def slices_frame(
         ``x_word``, ``y_word`` (of numbers ``None``), ``x_log``, ``y_log`` (whether the
         axis has a log scale), ``side``, ``probability_above``, ``mean``, ``lower``,
         ``upper``, ``n_observations`` and ``distance`` (to the anchor, in the inputs not
-        shown, as a share of their ranges); of several classes also ``class_number``,
-        and ``name`` where the pool's table names its rows.
+        shown, as a share of their ranges); of several classes also ``class_number``
+        and, if they have names, ``class_name``; and ``name`` where the pool's table
+        names its rows.
 
     Raises:
         ValueError: If the classification has no pool, ``anchor`` is no row or

@@ -59,6 +59,15 @@ QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
 """The colour scale of probabilities: light to dark like the sides, above being dark.
 The colour map is made for colour-blind readers."""
+PHASES = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9",
+    "#d55e00", "#f0e442", "#332288", "#882255", "#b0b0b0",
+)  # fmt: skip
+"""The colours of classes without an order, by Okabe and Ito, and three more."""
+NONE_COLOUR = "#4d4d4d"
+"""The colour of rows that are decided to be of no class."""
+FADED = 0.6
+"""The share of white in the colour of rows that are only likely to be of a class."""
 ROUND_MAP = "viridis"
 SHADES = ("side", "probability_above")
 IN_REGION = {"above": "in", "below": "out"}
@@ -242,7 +251,10 @@ def _map_of_sides(
 ) -> m.Picture:
     r"""The map over two inputs, with contours of the truth, or else of the means."""
     columns: Mapping[str, np.ndarray]
-    if truth is None:
+    contours = Contours()
+    if classification.class_names:
+        columns = {}  # the colours show where classes meet
+    elif truth is None:
         columns, contours = _level_columns(classification)
     else:
         assert threshold is not None  # checked with the truth
@@ -992,11 +1004,29 @@ def _sides(frame: pd.DataFrame) -> tuple[pd.Series, dict[str, str]]:
     if "class_number" not in frame:
         return frame["side"], COLOURS
     number = frame["class_number"]
+    if "class_name" in frame:
+        return _named_classes(frame["class_name"], number < 0)
     keys = ("class " + number.astype(str)).where(number >= 0, "undecided")
     colours = {"undecided": COLOURS["undecided"]}
     for k in range(int(number.max()) + 1):
         colours[f"class {k}"] = CLASSES[min(k, len(CLASSES) - 1)]
     return keys, colours
+
+
+def _named_classes(
+    names: pd.Series, is_open: pd.Series
+) -> tuple[pd.Series, dict[str, str]]:
+    r"""The class of each row, likely ones told from decided ones, and the colours."""
+    *classes, none = names.cat.categories
+    full = dict(zip(classes, itertools.cycle(PHASES))) | {none: NONE_COLOUR}
+    keys = names.astype(str).where(~is_open, names.astype(str) + ", likeliest")
+    colours = dict[str, str]()
+    for name, colour in full.items():
+        parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        pale = "#" + "".join(f"{round(x + FADED * (255 - x)):02x}" for x in parts)
+        colours |= {name: colour, f"{name}, likeliest": pale}
+    shown = set(keys)
+    return keys, {key: colour for key, colour in colours.items() if key in shown}
 
 
 def _swatches(sides: Mapping[str, str], colours: Mapping[str, str]) -> dict[str, str]:

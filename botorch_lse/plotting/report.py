@@ -305,6 +305,11 @@ def answer_words(
         names = [*sorted({*counts} - {*names}), words["undecided"]]
     sides = ", ".join(f"{counts[name]:,} {name}" for name in names)
     said = [f"Of {len(answer):,} rows: {sides}."]
+    if answer.class_names:
+        assert answer.likeliest is not None  # classes have names
+        found = Counter(answer.class_names[k] for k in answer.likeliest.tolist())
+        sizes = (f"{n:,} {name}" for name, n in found.most_common())
+        said.append(f"The likeliest classes, decided or not: {', '.join(sizes)}.")
     if state.stop_reason is None:
         said.append(str(state.forecast()))
     else:
@@ -325,6 +330,9 @@ def sides_in_words(answer: Classification, words: Mapping[str, str]) -> list[str
     r"""The side of each row in words; of several levels its class."""
     if answer.classes is not None:
         classes = answer.classes.tolist()
+        if answer.class_names:
+            called = (*answer.class_names, words["undecided"])  # -1 is the last
+            return [called[k] for k in classes]
         return [f"class {k}" if k >= 0 else words["undecided"] for k in classes]
     return [words[side] for side in answer.side]
 
@@ -385,7 +393,10 @@ def _cell(value: Any) -> str:
 
 
 def _content(state: State) -> Content | None:
-    return None if state.strategy.directions is not None else state.content()
+    # The share of a Pareto set, or of rows of no class, is not what is asked.
+    is_other = state.strategy.directions is not None
+    is_other |= bool(state.classification.class_names)
+    return None if is_other else state.content()
 
 
 def basis_of(state: State) -> list[str]:

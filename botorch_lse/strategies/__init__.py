@@ -7,6 +7,7 @@ from botorch_lse._lazy import lazy_names
 if TYPE_CHECKING:
     from botorch_lse.confidence.audit import audit_size
     from botorch_lse.goals.base import Goal
+    from botorch_lse.goals.classes import Classes
     from botorch_lse.goals.extremes import (
         Maximiser,
         MaximiserByPairs,
@@ -112,6 +113,7 @@ else:
         {
             "audit_size": "botorch_lse.confidence.audit",
             "Goal": "botorch_lse.goals.base",
+            "Classes": "botorch_lse.goals.classes",
             "Maximiser": "botorch_lse.goals.extremes",
             "MaximiserByPairs": "botorch_lse.goals.extremes",
             "ShareOfMax": "botorch_lse.goals.extremes",
@@ -168,6 +170,7 @@ __all__ = [
     "Below",
     "Between",
     "Binary",
+    "Classes",
     "ComposedStrategy",
     "ContentKnown",
     "ContentStop",

@@ -137,6 +137,7 @@ class ComposedStrategy(Strategy):
         facts, settings = self.goal.facts, self.model
         given = self.max_observations, self.max_repeats, self.layout
         model = settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names)
+        model = replace(model, are_classes=bool(facts.class_names))
         width = RESULTS_WIDTH if model.has_outcomes else LEARNT_WIDTH
         rule = self.rule
         if rule is None:

@@ -95,6 +95,8 @@ class GaussianProcesses:
             model before any data.
         burn_in: The rounds in which the noise is learnt; ``None`` where it is known.
         given_layout: What a row of the pool measures; ``None``: all outputs.
+        are_classes: Whether a measurement finds one of several classes, each of which
+            has an output; some may never be found.
         together: What learns correlated outputs, or has learnt them, if the outputs'
             models are given; ``None`` where outputs are independent.
 
@@ -116,6 +118,7 @@ class GaussianProcesses:
     burn_in: BurnIn | None = None
     together: CorrelatedModel | None = None
     given_layout: Layout | None = None
+    are_classes: bool = False
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
@@ -359,9 +362,13 @@ class GaussianProcesses:
         return replace(fits, burn_in=self.burn_in.after(fits.burn_in, new))
 
     def are_alike(self, history: Observations) -> bool:
-        r"""Whether all values of an output are the same, so that they have no scale."""
+        r"""Whether all values of an output are the same, so that they have no scale.
+
+        Of classes those of all outputs: only one class was found.
+        """
         pairs = zip(self.outputs, self.layout.by_output(history), strict=True)
-        return any(len(own) > 0 and output.are_alike(own) for output, own in pairs)
+        alike = (len(own) > 0 and output.are_alike(own) for output, own in pairs)
+        return all(alike) if self.are_classes else any(alike)
 
     def odd(self, history: Observations) -> Tensor:
         r"""The places in the history of values that look odd without any fit.
@@ -479,9 +486,15 @@ class GaussianProcesses:
         return all(isinstance(output.model, ours) for output in self.outputs)
 
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
-        r"""Whether models can be fitted to the data; see ``OutputModel``."""
-        pairs = zip(self.outputs, self.layout.by_output(history), strict=True)
-        return all(out.allows_fit(own, least, is_complete) for out, own in pairs)
+        r"""Whether models can be fitted to the data; see ``OutputModel``.
+
+        Of classes those that were found must allow it, which are two at least.
+        """
+        pairs = list(zip(self.outputs, self.layout.by_output(history), strict=True))
+        if self.are_classes:
+            pairs = [(out, own) for out, own in pairs if not out.are_alike(own)]
+        allowed = [out.allows_fit(own, least, is_complete) for out, own in pairs]
+        return len(allowed) > 0 and all(allowed)
 
     def with_locations(self, fits: Posterior, rows: Tensor) -> Posterior:
         r"""The unfitted processes, knowing which rows were measured but no values.

@@ -544,6 +544,7 @@ def goals_of_parts() -> dict[str, Feature]:
     found = {name: of_parts(goal) for name, goal in goals.items()}
     both = (S.Above(LEVEL, output=0), S.Above(0.0, output=1))
     found |= {c.__name__: of_parts(c(both), m=2) for c in (S.And, S.Or)}
+    found["Classes"] = of_parts(S.Classes(("a", "b")), m=2)
     pairs = {
         "ShareOfMaxByPairs": (S.ShareOfMaxByPairs(0.6), 1),
         "MaximiserByPairs": (S.MaximiserByPairs(), 1),

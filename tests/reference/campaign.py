@@ -43,7 +43,15 @@ from tqdm import tqdm
 
 from botorch_lse import Observations
 from botorch_lse.plotting.report import report_of
-from botorch_lse.strategies import Binary, Levels, MinimumU, Ordinal, Region, State
+from botorch_lse.strategies import (
+    Binary,
+    Classes,
+    Levels,
+    MinimumU,
+    Ordinal,
+    Region,
+    State,
+)
 from tests.reference import worlds
 from tests.reference.hosts import (
     HOSTS,
@@ -194,7 +202,7 @@ class Run:
     def check_sides(self, answer: Any) -> None:
         r"""No row is decided where its interval says the contrary."""
         goal = self.world.goal
-        if not isinstance(goal, Region) or isinstance(goal, Levels):
+        if not isinstance(goal, Region) or isinstance(goal, Levels | Classes):
             return
         parts = answer.outputs or (answer,)
         if len(parts) < self.world.items.shape[1]:

@@ -246,7 +246,8 @@ class InAx:
     def __init__(self, run: Any, is_one_by_one: bool = False) -> None:
         self.run, self.rng = run, run.rng
         self.strategy = strategy = run.strategy
-        self.metrics = ["y", "z"][: strategy.n_outputs]
+        named = list(strategy.outputs)
+        self.metrics = named or ["y", "z"][: strategy.n_outputs]
         ups = strategy.directions or (True,) * len(self.metrics)
         signs = zip(self.metrics, ups, strict=True)
         self.client = Client()
@@ -529,6 +530,7 @@ class InOptuna(OneByOne):
         directions = ["minimize"] * m
         self.study = optuna.create_study(sampler=self.sampler, directions=directions)
         self.failed = optuna.trial.TrialState.FAIL
+        self.trials: dict[int, Any] = {}
 
     @property
     def state(self) -> State:
@@ -537,7 +539,9 @@ class InOptuna(OneByOne):
     def asked(self, n: int) -> dict[int, int]:
         from botorch_lse.integrations.optuna import ROW
 
-        number = self.study.ask().number
+        asked = self.study.ask()
+        number = asked.number
+        self.trials[number] = asked
         (trial,) = [t for t in self.study.get_trials() if t.number == number]
         return {number: trial.system_attrs[ROW]}
 
@@ -545,6 +549,8 @@ class InOptuna(OneByOne):
         if y is None:
             self.study.tell(number, state=self.failed)
         else:
+            for name, value in zip(self.strategy.outputs, y, strict=False):
+                self.trials[number].set_user_attr(name, value)
             self.study.tell(number, y)
 
 

@@ -98,6 +98,9 @@ class Asked:
         some = [self.unit(self.shift + x) for x in (-0.4, 0.1, 0.7)]
         return S.Levels(tuple(some), self.epsilon, output=self.names[0])
 
+    def classes(self) -> Any:
+        return S.Classes(("f", "g"), min(max(self.level(), 0.5), 0.9), self.epsilon)
+
     def pareto(self, kind: Any) -> Any:
         ups = self.rng.choice([(True, True), (True, False)])
         return kind(ups, (self.epsilon, self.epsilon))
@@ -109,6 +112,7 @@ GOALS: dict[str, Callable[[Asked], Any]] = {
     "Below": Asked.below,
     "Between": Asked.between,
     "Levels": Asked.levels,
+    "Classes": Asked.classes,
     "And": lambda asked: asked.above() & asked.below(1),
     "And, one output": lambda asked: asked.above() & S.Below(
         asked.unit(asked.shift + 0.9), asked.epsilon, output=asked.names[0]
@@ -124,9 +128,9 @@ GOALS: dict[str, Callable[[Asked], Any]] = {
 }  # fmt: skip
 REGIONS = [name for name in GOALS if name in (
     "Above", "Above, by row", "Below", "Between", "Levels", "And", "And, one output",
-    "Or", "Not",
+    "Or", "Not", "Classes",
 )]  # fmt: skip
-OF_TWO = ("And", "Or", "ParetoByDifferences", "ParetoByRectangles")
+OF_TWO = ("And", "Or", "Classes", "ParetoByDifferences", "ParetoByRectangles")
 
 
 # --- rules and stops ------------------------------------------------------------------
@@ -421,7 +425,7 @@ NEEDS: list[Need] = [
     ("noise", ["burn-in"], "budget", ["None", "30"]),
     ("asks", [*LINEAR, *OF_PAPERS, OF_LINEAR_REGION], "pool", LINEAR_POOLS),
     ("asks", [*GAUSSIAN, *GOALS, LABELS], "pool", but("pool", *LINEAR_POOLS)),
-    ("pool", ["one output a row"], "asks", ["And", "Or"]),
+    ("pool", ["one output a row"], "asks", ["And", "Or", "Classes"]),
     ("pool", ["one output a row", "noise levels"], "history", ["none"]),
     ("pool", ["sources"], "asks", ["Above", "Below", "Between", "Levels", "Not",
                                    "And, one output"]),
@@ -556,6 +560,17 @@ class World:
             found = answer.classes
             assert found is not None
             return (found >= 0) & ((found < least) | (found > most))
+        if isinstance(goal, S.Classes):
+            m = F.shape[1]
+            leaves = [S.Above(goal.threshold, goal.epsilon, j) for j in range(m)]
+            sides = torch.stack([side_of(leaf, F, F, 1e-9) for leaf in leaves])
+            over, under = (sides == 1).sum(dim=0), (sides == -1).sum(dim=0)
+            may_be = [(sides[j] >= 0) & (over == (sides[j] == 1)) for j in range(m)]
+            may_be.append((over != 1) | (under < m - 1))  # of no class
+            found = answer.classes
+            assert found is not None
+            is_right = torch.stack(may_be).gather(0, found.clamp_min(0).unsqueeze(0))[0]
+            return (found >= 0) & ~is_right
         if isinstance(goal, S.Region):
             truth = side_of(goal, F, F, 1e-9)
         elif isinstance(goal, S.ShareOfMax | S.ShareOfMaxByPairs):

@@ -1,0 +1,256 @@
+r"""Classes without an order: phases, species, and what is decided about them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from ax.api.client import Client
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from torch import Tensor
+
+from botorch_lse import Observations, Pool
+from botorch_lse.ax import (
+    POOL_INDEX,
+    level_set,
+    level_set_generation_strategy,
+    pool_parameters,
+    run_experiment,
+)
+from botorch_lse.ax.storage import decode_strategy, encode_strategy
+from botorch_lse.plotting import level_set_frame, plot_level_set
+from botorch_lse.plotting.report import report_of
+from botorch_lse.strategies import (
+    Binary,
+    Classes,
+    GaussianProcess,
+    Random,
+    State,
+    Straddle,
+    Strategy,
+)
+
+NAMES = ("solid", "liquid", "gas")
+PHASES = Classes(NAMES)
+LEARNT = GaussianProcess(outcome=Binary())
+
+
+def map_of_phases(n: int = 15) -> tuple[Pool, Tensor]:
+    r"""A grid over two inputs, and the phase of each row, by the nearest centre."""
+    axis = torch.linspace(0, 1, n, dtype=torch.float64)
+    X = torch.cartesian_prod(axis, axis)
+    centres = torch.tensor([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]], dtype=torch.float64)
+    return Pool(X, names=("T", "p")), torch.cdist(X, centres).argmin(dim=-1)
+
+
+def played(strategy: Strategy, labels: Tensor, goal: Classes = PHASES) -> State:
+    state = strategy.init(seed=0)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(goal.results(labels[batch.order])))
+    return state
+
+
+# --- the question ---------------------------------------------------------------------
+
+
+def test_a_row_is_of_the_only_class_above_the_threshold() -> None:
+    goal = Classes(NAMES, threshold=0.6)
+    for signs in itertools.product((False, True), repeat=3):
+        given = dict(zip(goal.leaves, map(torch.tensor, signs), strict=True))
+        wanted = signs.index(True) if sum(signs) == 1 else 3
+        assert int(goal.class_of(given)) == wanted
+    assert [leaf.threshold for leaf in goal.leaves] == [0.6] * 3
+    assert goal.values.n_classes == goal.n_classes == 4
+
+
+def test_intervals_decide_a_class_once_all_others_are_ruled_out() -> None:
+    low = [torch.tensor([0.6, 0.6, 0.0, 0.1])] + [torch.tensor([0.0] * 4)] * 2
+    high = [torch.tensor([1.0, 1.0, 0.4, 0.9])]
+    high += [torch.tensor([0.4, 0.6, 0.4, 0.4]), torch.tensor([0.3, 0.3, 0.2, 0.4])]
+    cells = PHASES.values
+    assert cells.class_between(low, high).tolist() == [0, -1, 3, -1]
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["solid", ("solid",), ("solid", "solid"), ("solid", ""), ("solid", "none"), (1, 2)],
+    ids=repr,
+)
+def test_names_are_at_least_two_different_ones(names: object) -> None:
+    with pytest.raises(ValueError, match="Expected `names` to be at least two") as e:
+        Classes(names)  # type: ignore[arg-type]
+    remedy = str(e.value).split("Write `")[1].split("`")[0]
+    assert eval(remedy) == PHASES
+
+
+@pytest.mark.parametrize("threshold", [0.49, 1.0, float("nan")])
+def test_below_one_half_a_row_could_be_of_two_classes(threshold: float) -> None:
+    with pytest.raises(ValueError, match="Expected `threshold`"):
+        Classes(NAMES, threshold)
+
+
+def test_results_are_one_for_the_class_that_was_found() -> None:
+    wanted = torch.eye(3, dtype=torch.float64)[[2, 0]]
+    for labels in (["gas", "solid"], [2, 0], torch.tensor([2, 0]), [2.0, 0.0]):
+        assert torch.equal(PHASES.results(labels), wanted)
+    assert torch.equal(PHASES.results("gas"), wanted[:1])
+
+
+@pytest.mark.parametrize("label", ["gaz", "none", 3, -1, 0.5, True, None])
+def test_labels_that_are_no_class_are_named(label: object) -> None:
+    with pytest.raises(ValueError, match="Expected `labels` to be of the classes"):
+        PHASES.results(["gas", label])  # type: ignore[list-item]
+
+
+# --- runs -----------------------------------------------------------------------------
+
+
+def test_decided_classes_are_right_where_results_are_noisy() -> None:
+    x = torch.linspace(0, 1, 15, dtype=torch.float64)
+    solid, gas = torch.special.ndtr(7 * (0.4 - x)), torch.special.ndtr(7 * (x - 0.6))
+    share = torch.stack((solid, 1 - solid - gas, gas), dim=-1)
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.lengthscale, kernel.outputscale = 0.3, 4.0
+    strategy = Strategy(
+        Pool(x.unsqueeze(-1)),
+        PHASES,
+        model=GaussianProcess(kernel, outcome=Binary()),
+        rule=Straddle(),
+        beta=9.0,
+        batch_size=30,
+        max_observations=900,
+    )
+    generator, state = torch.Generator().manual_seed(0), strategy.init(seed=0)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        found = share[rows].multinomial(1, generator=generator).squeeze(-1)
+        state = strategy.tell(state, Observations(rows, PHASES.results(found)))
+    answer = state.classification
+    assert answer.classes is not None
+    assert answer.class_names == (*NAMES, "none")
+    truth = torch.where(share.amax(dim=-1) > 0.5, share.argmax(dim=-1), 3)
+    is_known = answer.classes >= 0
+    assert torch.equal(answer.classes[is_known], truth[is_known])
+    assert set(answer.classes.tolist()) >= {0, 2}
+    assert int(is_known.sum()) > 5
+    assert torch.equal(answer.undecided, ~is_known)
+
+
+def test_a_map_of_phases_is_learnt_from_few_rows() -> None:
+    pool, labels = map_of_phases()
+    errors = []
+    for rule in (None, Random()):
+        strategy = Strategy(
+            pool, PHASES, model=LEARNT, rule=rule, batch_size=9, max_observations=36
+        )
+        answer = played(strategy, labels).classification
+        assert answer.likeliest is not None
+        errors.append(float((answer.likeliest != labels).double().mean()))
+    assert errors[0] < 0.12
+
+
+def test_a_class_that_is_never_found_does_not_hinder_others() -> None:
+    pool, labels = map_of_phases(9)
+    goal = Classes((*NAMES, "plasma"))
+    strategy = Strategy(pool, goal, model=LEARNT, batch_size=9, max_observations=36)
+    state = played(strategy, labels, goal)
+    assert state.belief.fits.is_informed
+    answer = state.classification
+    assert float(answer.outputs[3].mean.max()) < 0.2
+    assert answer.likeliest is not None
+    assert float((answer.likeliest != labels).double().mean()) < 0.15
+
+
+def test_nothing_is_learnt_while_one_class_alone_was_found() -> None:
+    pool, labels = map_of_phases(9)
+    strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=36)
+    state = played(strategy, torch.zeros_like(labels))
+    assert not state.belief.fits.is_informed
+    assert bool(state.classification.undecided.all())
+
+
+def test_shares_may_be_measured_as_numbers() -> None:
+    x = torch.linspace(0, 1, 25, dtype=torch.float64)
+    share = torch.stack((1 - x, x), dim=-1)
+    goal = Classes(("alpha", "beta"), epsilon=0.05)
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.01)
+    strategy = Strategy(Pool(x.unsqueeze(-1)), goal, model=model, batch_size=5)
+    state = strategy.init(seed=0)
+    while not state.is_done:
+        batch = strategy.ask(state)
+        state = strategy.tell(state, batch.observe(share[batch.order]))
+    answer, sure = state.classification, (x - 0.5).abs() > 0.05
+    assert state.stop_reason == "decided"
+    assert answer.classes is not None
+    assert torch.equal(answer.classes[sure], (x > 0.5).long()[sure])
+
+
+def test_runs_resume_and_are_stored() -> None:
+    pool, labels = map_of_phases(9)
+    strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=27)
+    state = played(strategy, labels)
+    again = decode_strategy(encode_strategy(strategy), pool)
+    assert again.goal == PHASES
+    found = again.replay(state.history, seed=0).classification
+    assert torch.equal(found.likeliest, state.classification.likeliest)
+    assert torch.allclose(found.outputs[0].mean, state.classification.outputs[0].mean)
+
+
+# --- Ax, tables of answers, pictures, reports -----------------------------------------
+
+
+def test_classes_are_metrics_in_ax() -> None:
+    pool, labels = map_of_phases(9)
+    strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=27)
+
+    def measure(parameters: dict[str, int]) -> dict[str, float]:
+        row = PHASES.results(labels[[parameters[POOL_INDEX]]])[0]
+        return dict(zip(NAMES, row.tolist(), strict=True))
+
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(pool), name="phases")
+    client.configure_optimization(objective=",".join(NAMES))
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    run_experiment(client, measure)
+    found = level_set(client)["likeliest"]
+    right = [NAMES[k] for k in labels.tolist()]
+    assert (found != right).mean() < 0.2
+
+
+@pytest.fixture(scope="module")
+def answered() -> State:
+    pool, labels = map_of_phases(9)
+    return played(
+        Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=36), labels
+    )
+
+
+def test_tables_name_the_classes(answered: State) -> None:
+    answer = answered.classification
+    frame = answer.to_frame()
+    called = [NAMES[k] for k in answer.likeliest.tolist()]  # type: ignore[union-attr]
+    assert frame["likeliest"].tolist() == called
+    is_open = answer.undecided.numpy()
+    assert frame["class"].isna().to_numpy().tolist() == is_open.tolist()
+    decided = frame[~is_open]
+    assert (decided["class"] == decided["likeliest"]).all()
+    assert {f"{name}_mean" for name in NAMES} < set(frame)
+    assert len(level_set_frame(answer, answered.observations)) == len(answer)
+
+
+def test_pictures_show_likely_classes_beside_decided_ones(answered: State) -> None:
+    ax = plot_level_set(answered.classification, answered.observations)
+    legend = ax.figure.legends[0] if ax.figure.legends else ax.get_legend()
+    said = " ".join(text.get_text() for text in legend.get_texts())
+    assert all(name in said for name in NAMES)
+    assert "likeliest" in said
+
+
+def test_reports_count_the_classes(answered: State) -> None:
+    report = report_of(answered, has_pictures=False)
+    words = report.markdown()
+    assert "which of solid, liquid and gas it is" in report.title.lower()
+    assert "The likeliest classes, decided or not: " in words
+    assert "of the pool" not in words
