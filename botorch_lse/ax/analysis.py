@@ -451,8 +451,9 @@ class SliceAnalysis(LevelSetCard):
         )
         words, answer = words_of(node, state), state.classification
         if answer.classes is not None and self.shade != "side":
-            # What counts as above is the uppermost class.
-            words = words | {"above": f"of class {len(answer.outputs[0].levels)}"}
+            # What counts as above is the uppermost class, or none of those with names.
+            last = f"of class {len(answer.outputs[0].levels)}"
+            words = words | {"above": answer.meaning if answer.class_names else last}
         title = self.heading(node, experiment)
         figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
         return frame, figure

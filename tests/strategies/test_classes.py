@@ -13,6 +13,8 @@ from torch import Tensor
 from botorch_lse import Observations, Pool
 from botorch_lse.ax import (
     POOL_INDEX,
+    LevelSetAnalysis,
+    ProbabilityAnalysis,
     level_set,
     level_set_generation_strategy,
     pool_parameters,
@@ -217,6 +219,11 @@ def test_classes_are_metrics_in_ax() -> None:
     found = level_set(client)["likeliest"]
     right = [NAMES[k] for k in labels.tolist()]
     assert (found != right).mean() < 0.2
+    sides, shares = client.compute_analyses(
+        [LevelSetAnalysis(), ProbabilityAnalysis()], display=False
+    )
+    assert "likeliest" in str(sides.blob)
+    assert "of no class" in str(shares.blob)
 
 
 @pytest.fixture(scope="module")
