@@ -27,6 +27,8 @@ LARGEST_INT = 2**63 - 1
 """The largest number that an int64 holds."""
 LARGEST_WHOLE = 2**53
 """The number beyond which a float64 does not tell whole numbers apart."""
+LONGEST = 400
+"""The number of characters of what was given that a message shows."""
 
 
 def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
@@ -38,6 +40,8 @@ def complaint(name: str, wanted: str, came: str, remedy: str = "") -> str:
         came: What was given, beginning with the verb: "got nan".
         remedy: What to do, a sentence, where it is not obvious.
     """
+    if len(came) > LONGEST:  # a whole record, or a table, in place of a word
+        came = f"{came[:LONGEST].rstrip()} ..."
     said = f"Expected `{name}` {wanted}, but {came}."
     return f"{said} {remedy}" if remedy else said
 

@@ -37,3 +37,11 @@ def test_one_number_may_come_in_any_form(value) -> None:
 @pytest.mark.parametrize("value", [3, np.int8(3), torch.tensor(3), np.array(3)])
 def test_one_whole_number_may_come_in_any_form(value) -> None:
     assert checks.whole_number(value, "n", 1) == 3
+
+
+def test_a_long_value_is_cut_off() -> None:
+    came = f"got {list(range(1000))!r}"
+    said = checks.complaint("shade", "to be a word", came, "Name one.")
+    assert len(said) < 500
+    assert said.startswith("Expected `shade` to be a word, but got [0, 1, ")
+    assert said.endswith(" .... Name one.")

@@ -1464,6 +1464,10 @@ class State:
         plotting = import_module("botorch_lse.plotting")
         plotting.write_report(self, path, metrics=metrics)
 
+    def __repr__(self) -> str:
+        ends = self.stop_reason or "the run goes on"
+        return f"State({self.n_used:,} measurements, round {self.round}: {ends})"
+
     def _repr_html_(self) -> str:
         answer, ends = self.classification, self.stop_reason or "the run goes on"
         words = f"{self.n_used:,} measurements: {ends}. {answer}"

@@ -261,3 +261,7 @@ def test_reports_count_the_classes(answered: State) -> None:
     assert "which of solid, liquid and gas it is" in report.title.lower()
     assert "The likeliest classes, decided or not: " in words
     assert "of the pool" not in words
+
+
+def test_a_state_is_said_in_a_line(answered: State) -> None:
+    assert repr(answered) == "State(36 measurements, round 4: budget)"
