@@ -549,7 +549,7 @@ class History:
         """
         y, yvar = _by_name(self, outputs)
         X, names = self.X, None if outputs else self.outputs
-        inputs = pool if pool.target is None else pool.without_sources
+        inputs = pool.without_sources
         if not isinstance(X, Tensor):  # bare columns are checked with the model
             X = inputs.points(X, "history.X")
         if self.source is not None or X.shape[-1] == inputs.d < pool.d:

@@ -511,8 +511,15 @@ class Pool:
 
     @cached_property
     def without_sources(self) -> Pool:
-        r"""The pool that ``at_sources`` repeated once for each source."""
-        return self.once(len(self.sources))
+        r"""The pool that ``at_sources`` repeated once for each source; else itself."""
+        return self if self.target is None else self.once(len(self.sources))
+
+    @property
+    def of_target(self) -> slice:
+        r"""The rows that measure what is decided: of sources the target's, else all."""
+        n = len(self.without_sources)
+        first = (self.target or 0) * n
+        return slice(first, first + n)
 
     def once(self, n: int) -> Pool:
         r"""The pool that this one repeats, without the last column.

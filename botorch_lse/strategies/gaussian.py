@@ -48,6 +48,7 @@ from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
 from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.sources import NoiseOfSources
 from botorch_lse.planning import Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
 from botorch_lse.rules.base import (
@@ -1180,7 +1181,9 @@ class GaussianAlgorithm(Algorithm):
         Points of their own are measured elsewhere, and an answer of yes or no is on
         neither side of a probability.
         """
-        if self.items is not self.pool or self.model.has_outcomes:
+        layout = self.model.layout
+        own = layout.items if layout.has_sources else self.pool
+        if self.items is not own or self.model.has_outcomes:
             return None
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
@@ -1188,7 +1191,8 @@ class GaussianAlgorithm(Algorithm):
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
-        means = [posterior.mean for posterior in belief.fits.posteriors]
+        decided = self.model.layout.decided
+        means = [posterior.mean[decided] for posterior in belief.fits.posteriors]
         judge = judge_of(self.goal, means)
         assert judge is not None  # else there are no facts for audits
         return judge
@@ -1240,8 +1244,10 @@ class GaussianAlgorithm(Algorithm):
             return SIDE  # estimates, another one for each row
         if self.model.is_fixed or fits.has_known_noise:
             return KNOWN
-        predicted = (p.prior.predict_noise is not None for p in fits.posteriors)
-        return SIDE if any(predicted) else LEARNT
+        predicted = [posterior.prior.predict_noise for posterior in fits.posteriors]
+        # Of sources it is one variance for all rows of the target.
+        is_one = all(isinstance(p, NoiseOfSources | None) for p in predicted)
+        return LEARNT if is_one else SIDE
 
     # --- the answer -------------------------------------------------------------------
 

@@ -454,7 +454,7 @@ class FromSources(Layout):
     @property
     def decided(self) -> slice:
         r"""The rows of the target."""
-        return slice(self.target * self.n_items, (self.target + 1) * self.n_items)
+        return self.pool.of_target
 
     def by_row(self, of_candidates: Tensor) -> Tensor:
         r"""The numbers of items, once for each source."""

@@ -33,9 +33,10 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 60_880, 35_190
-"""Of the core: lines, and lines of code; 150 and 110 of them for classes without an
-order, 430 and 250 for grades, 230 and 130 for slips that are found at any time of a
+MOST_LINES, MOST_CODE = 61_090, 35_300
+"""Of the core: lines, and lines of code; 150 and 80 of them for discrepancies that fade
+and for audits of the target, 150 and 110 for classes without an order, 430 and 250 for
+grades, 230 and 130 for slips that are found at any time of a
 run, 40 and 60 for an audited demo, 70 and 80 for kernels whose likelihoods are computed
 together, 60 and 50 for workbooks, 130 and 60 for distributions of OpenTURNS, 80 and 60
 for sides that an audit confirms and intervals rule out, 1,170 and 620 for several

@@ -430,7 +430,6 @@ NEEDS: list[Need] = [
     ("pool", ["sources"], "asks", ["Above", "Below", "Between", "Levels", "Not",
                                    "And, one output"]),
     ("pool", ["sources"], "model", ["learnt", *OF_SOURCES, "source_kernel"]),
-    ("pool", ["sources"], "audit", ["none"]),
     ("model", [*OF_SOURCES, "source_kernel"], "pool", ["sources"]),
     ("model", ["source_kernel"], "prior", ["as it is"]),
     ("model", ["source_kernel"], "noise", ["known", "exact", "by row"]),

@@ -40,7 +40,7 @@ from botorch_lse.confidence.audit import (
 from botorch_lse.confidence.judges import BY_SIDES, Judge, Values
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content, difference_limits
-from botorch_lse.data.observations import Observations
+from botorch_lse.data.observations import Observations, derived
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.cells import UNKNOWN
@@ -159,7 +159,7 @@ class Claim:
             new: The measurements, ``k`` values or means of replicates, or ``k x m``.
             noise_var: Noise variances of what is told, likewise.
         """
-        y = new.y.double().view(len(new), -1)
+        y = new.y.double().view(len(new), self.judge.n_outputs)
         # If a row is measured more than twice at once, the extremes stand for the two
         # values: in sorted values none is the first, and these are never too near.
         first = (self.counts < 2)[new.indices]
@@ -278,7 +278,7 @@ class Audit(Criterion):
     The algorithm of the run has ``audit_facts`` and is ``Auditable``.
 
     Args:
-        pool: The rows that can be measured.
+        pool: The rows that can be measured. Of several sources the target is audited.
         tolerance: The share of the rows not measured that may be wrong.
         delta: The probability, over the draws, that more are wrong and it passes.
         max_repeats: The largest number of measurements of one row.
@@ -295,9 +295,14 @@ class Audit(Criterion):
 
     # --- learning ---------------------------------------------------------------------
 
+    def _items_of(self, rows: Tensor) -> Tensor:
+        r"""The items that rows of the pool measure, without those of other sources."""
+        own = self.pool.of_target
+        return rows[(rows >= own.start) & (rows < own.stop)] - own.start
+
     def start(self, run: Run, seed: int) -> AuditNote:
         r"""The note before any observation, with a claim if all is decided then."""
-        none = torch.zeros(len(self.pool), dtype=torch.bool)
+        none = torch.zeros(len(self.pool.without_sources), dtype=torch.bool)
         facts, sums = _facts_of(run), None
         if not facts.by_itself:
             zero = torch.zeros(len(none), facts.n_outputs, dtype=torch.float64)
@@ -307,6 +312,7 @@ class Audit(Criterion):
 
     def lose(self, note: AuditNote, run: Run, rows: Tensor) -> AuditNote:
         r"""The note after rows were used up without a result; drawn ones are wrong."""
+        rows = self._items_of(rows)
         after = replace(
             note,
             measured=note.measured.index_fill(0, rows, True),
@@ -320,14 +326,18 @@ class Audit(Criterion):
     ) -> AuditNote:
         r"""The note after one more round, the audit's rows judged."""
         claim, sums = note.claim, note.sums
+        own = self.pool.of_target
+        is_own = (new.indices >= own.start) & (new.indices < own.stop)
+        new = new.select(is_own.nonzero().view(-1))
+        items = derived(new, indices=new.indices - own.start)
         if (claim is not None or sums is not None) and note.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
             noise_var = before.ask(_audited(run).audit_noise, new)
             if claim is not None:
-                claim = claim.with_values(new, noise_var)
+                claim = claim.with_values(items, noise_var)
             if sums is not None:
-                sums = _added(*sums, new, noise_var)
-        measured = note.measured.index_fill(0, new.indices, True)
+                sums = _added(*sums, items, noise_var)
+        measured = note.measured.index_fill(0, items.indices, True)
         return self._looked(
             replace(note, measured=measured, claim=claim, sums=sums), run
         )
@@ -470,9 +480,9 @@ class Audit(Criterion):
         claim = note.claim
         if claim is None or note.ended is not None:
             return run.rows(request)
-        out = torch.bincount(request.pending, minlength=len(self.pool))
-        missing = self._missing(note)
-        wanted = claim.wanted(request.left, missing, note.needs_pairs, out)
+        out = self._items_of(request.pending).bincount(minlength=len(claim.labels))
+        missing, left = self._missing(note), request.left[self.pool.of_target]
+        wanted = claim.wanted(left, missing, note.needs_pairs, out)
         chosen: list[Tensor] = []
         size = request.size
         first = missing.nonzero().view(-1)
@@ -483,7 +493,7 @@ class Audit(Criterion):
             size -= count
             if size == 0:
                 break
-        return torch.cat((request.pending[:0], *chosen))
+        return torch.cat((request.pending[:0], *chosen)) + self.pool.of_target.start
 
     # --- the answer -------------------------------------------------------------------
 
@@ -516,7 +526,7 @@ class Audit(Criterion):
             risk -= NOISE_SHARE * spent(self.delta, note.attempt)
         if risk <= 0:
             return found
-        mass, is_above = self.pool.mass, claim.is_above
+        mass, is_above = self.pool.without_sources.mass, claim.is_above
         above = float(mass[is_above].sum())
         less, more = self._differences(note, claim, risk)
         if answer.within is not None:
@@ -532,7 +542,7 @@ class Audit(Criterion):
         self, note: AuditNote, claim: Claim, risk: float
     ) -> tuple[float, float]:
         r"""Limits of what is truly above less what is claimed to be."""
-        mass, drawn = self.pool.mass, claim.drawn[: len(claim.judged)]
+        mass, drawn = self.pool.without_sources.mass, claim.drawn[: len(claim.judged)]
         is_above, wrong = claim.is_above[drawn], ~claim.judged
         strict = claim.judge.strict()
         if strict is not claim.judge:
@@ -728,7 +738,7 @@ def _added(
         noise_var: Noise variances of what is told, likewise.
     """
     each = torch.ones_like(new.indices) if new.counts is None else new.counts
-    y, times = new.y.double().view(len(new), -1), each.unsqueeze(-1)
+    y, times = new.y.double().view(len(new), total.shape[-1]), each.unsqueeze(-1)
     return (
         total.index_add(0, new.indices, times * y),
         variance.index_add(0, new.indices, times**2 * noise_var.view_as(y)),
