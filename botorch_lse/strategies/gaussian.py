@@ -708,9 +708,10 @@ class GaussianAlgorithm(Algorithm):
         if len(history) == 0:
             return prior
         (values, _), y = row_means(history, torch.zeros_like(history.y)), history.y
-        before = self.model.outputs[output].history
-        if before is not None:
-            values, y = torch.cat((values, before.y)), torch.cat((y, before.y))
+        before = self.model.outputs[output]
+        if before.history is not None:
+            past = before.history.y[before.of_target]
+            values, y = torch.cat((values, past)), torch.cat((y, past))
         levels = self._levels_near(output, values)
         if not levels:
             return prior
@@ -761,8 +762,8 @@ class GaussianAlgorithm(Algorithm):
             ]
             before = [
                 (
-                    output.history.y[output.within_reach],
-                    output.noise_of_history(prior)[output.within_reach],
+                    output.history.y[output.tells_sides],
+                    output.noise_of_history(prior)[output.tells_sides],
                 )
                 for output, prior in zip(self.model.outputs, priors, strict=True)
                 if output.history is not None

@@ -247,6 +247,21 @@ class OutputModel:
         assert self.history is not None
         return widths_beyond(self.history.X, self.pool.bounds).amax(dim=-1) <= REACH
 
+    @cached_property
+    def of_target(self) -> Tensor:
+        r"""Whether each point of history is about what is decided (``n`` bools).
+
+        Values of other sources may lie on another side than those of the target.
+        """
+        assert self.history is not None
+        number, target = self.history.X[:, -1], self.pool.target
+        return torch.ones_like(number).bool() if target is None else number == target
+
+    @property
+    def tells_sides(self) -> Tensor:
+        r"""Whether each value of history lies on a side of the level (``n`` bools)."""
+        return self.within_reach & self.of_target
+
     @property
     def exact_in_history(self) -> Tensor:
         r"""Whether each value of history counts as exact (``n`` bools)."""

@@ -525,6 +525,21 @@ def test_old_values_take_the_place_of_the_initial_design() -> None:
     assert bool((strategy.ask(strategy.init(), size=4).order < N).any())
 
 
+@pytest.mark.parametrize("source", ["coarse", "fine"])
+def test_old_values_lie_on_a_side_only_if_they_are_the_targets(source: str) -> None:
+    # The old values lie on both sides of the level, the new ones on one.
+    X = torch.linspace(0, 10, 30, dtype=torch.float64).unsqueeze(-1)
+    y = X[:, 0].sin() + (0.1 * X[:, 0] + 1.0) * (source == "coarse")
+    past = History(X, y, torch.zeros(30), source=source)
+    strategy = Strategy(EXACT, Above(LEVEL)).with_history(past)
+    rows = torch.cat((torch.arange(0, N, 2), N + torch.arange(8, 12)))
+    told = Observations(rows, exactly(rows))
+    assert bool((told.y[-4:] < LEVEL).all())
+    answer = strategy.tell(strategy.init(), told).classification
+    assert bool(answer.undecided.all()) == (source == "coarse")
+    assert ("nothing is decided" in answer.guarantee) == (source == "coarse")
+
+
 def test_a_table_of_old_values_goes_by_the_names_of_inputs() -> None:
     import pandas as pd
 
