@@ -3,7 +3,8 @@ r"""A source that helps, helps in part or not at all, beside the target alone.
 The target is a function of two inputs without noise. A source beside it is the same
 function, a shifted and stretched one, one that is right on half of the box, or one that
 has nothing to do with it. It can be measured at a fifth of the target's cost, or it has
-``OLD`` values from before the run and cannot be measured any more.
+values from before the run (``OLD``) and cannot be measured any more: some, or as many
+as a whole run takes.
 
 Costs count the initial design; old values are free. A cost to an error is that from
 which on the share of rows on the wrong side of the estimate, which is that of the mean,
@@ -40,22 +41,24 @@ from research.benchmark.trust_problems import published, waves
 from research.report import Report, Table, paragraphs
 
 SEEDS, QUICK_SEEDS = 10, 1
-ROWS, OLD, BATCH, MOST = 80, 20, 2, 45.0
-"""The rows of a pool, the old values, the measurements between two fits, and the cost
-after which a run ends."""
+ROWS, BATCH, MOST = 80, 2, 45.0
+"""The rows of a pool, the measurements between two fits, and the cost after which a run
+ends."""
+OLD = {"old values": 20, "old campaign": 40}
+"""The number of old values, by what they are called."""
 ERROR = 0.02
 """The share of wrong rows to which costs are compared."""
 SHARE_ABOVE = 0.3
 """The share of the box that is above the level."""
 SHIFT = 0.02
-"""The distance, in each input, by which the shifted source is moved."""
+"""The distance, in each input, by which the shifted source is moved, within the box."""
 RIM = 0.05
 """The width of the border between the half where a source is right and the other."""
 N_WAVES = 6
 """The number of plane waves in a function that has nothing to do with the target."""
 
 Function = Callable[[Tensor], Tensor]
-WAYS = {"alone": 0.0, "at a fifth": 0.2, "old values": 1.0}
+WAYS = {"alone": 0.0, "at a fifth": 0.2, **dict.fromkeys(OLD, 1.0)}
 """What can be measured, and the cost of a source: the target alone; a source as well;
 the target, with old values of the source."""
 
@@ -123,7 +126,7 @@ def source_of(name: str, f: Function, seed: int) -> Function:
     made: dict[str, Function] = {
         "useless": other,
         "identical": f,
-        "shifted": lambda X: 0.8 * f(X + SHIFT) + 0.5,
+        "shifted": lambda X: 0.8 * f((X + SHIFT).clamp_max(1.0)) + 0.5,
         "half right": half,
     }
     return made[name]
@@ -210,11 +213,11 @@ def started(
     costs = (WAYS[job.way], 1.0)
     pool = plan.at_sources(("source", "target"), costs=costs, noise_var=(0.0, 0.0))
     strategy, y = Strategy(pool, Above(level)), torch.cat((source(plan.X), f(plan.X)))
-    if job.way == "at a fifth":
+    if job.way not in OLD:
         return strategy, y, strategy.init(job.seed)
     generator = torch.Generator().manual_seed(job.seed)
-    old = torch.rand(OLD, 2, generator=generator, dtype=torch.float64)
-    history = History(old, source(old), torch.zeros(OLD), source="source")
+    old = torch.rand(OLD[job.way], 2, generator=generator, dtype=torch.float64)
+    history = History(old, source(old), torch.zeros(len(old)), source="source")
     strategy = strategy.with_history(history)
     state = strategy.exclude(strategy.init(job.seed), torch.arange(ROWS))
     return strategy, y, state
