@@ -35,6 +35,7 @@ from botorch_lse.models.sources import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    FadingDiscrepancies,
     IndependentSources,
     LikeliestSources,
     SourceModel,
@@ -68,6 +69,7 @@ _RECORDS = {
     "botorch_lse.models:Autoregressive": Autoregressive,
     "botorch_lse.models:Coregionalised": Coregionalised,
     "botorch_lse.models:Discrepancies": Discrepancies,
+    "botorch_lse.models:FadingDiscrepancies": FadingDiscrepancies,
     "botorch_lse.models:IndependentSources": IndependentSources,
     "botorch_lse.models:LikeliestSources": LikeliestSources,
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Autoregressive,
         Coregionalised,
         Discrepancies,
+        FadingDiscrepancies,
         IndependentSources,
         LikeliestSources,
         SourceModel,
@@ -42,8 +43,8 @@ else:
             "gaussian_process": "GPPrior PoolPosterior PosteriorPath",
             "kernels": "GramKernel LearntKernel TanimotoKernel",
             "sources": (
-                "Autoregressive Coregionalised Discrepancies IndependentSources "
-                "LikeliestSources SourceModel"
+                "Autoregressive Coregionalised Discrepancies FadingDiscrepancies "
+                "IndependentSources LikeliestSources SourceModel"
             ),
             "source_kernels": "source_kernel",
         },
@@ -53,6 +54,7 @@ __all__ = [
     "Autoregressive",
     "Coregionalised",
     "Discrepancies",
+    "FadingDiscrepancies",
     "GPPrior",
     "GramKernel",
     "HeteroscedasticGP",

@@ -427,16 +427,28 @@ def mixed_kernel(d: int, words: Mapping[int, int]) -> Kernel:
         d: Columns before that.
         words: The first column of each word, and its number of levels.
     """
-    codes, fewer = [], 0
-    for first in sorted(words):
-        codes.append(first - fewer)
-        fewer += words[first] - 1
-    numbers = [column for column in range(d - fewer) if column not in codes]
+    numbers = columns_of_numbers(d, words)
+    fewer = sum(levels - 1 for levels in words.values())
+    codes = [column for column in range(d - fewer) if column not in numbers]
     if not numbers:
         return scaled(_word_kernel(codes))
     one, other = _number_kernel(numbers), _number_kernel(numbers)
     both = scaled(other * _word_kernel(codes))
     return scaled(one) + scaled(_word_kernel(codes)) + both
+
+
+def columns_of_numbers(d: int, words: Mapping[int, int]) -> list[int]:
+    r"""The columns of inputs that are numbers, each word a column after ``word_codes``.
+
+    Args:
+        d: Columns before that.
+        words: The first column of each word, and its number of levels.
+    """
+    codes, fewer = [], 0
+    for first in sorted(words):
+        codes.append(first - fewer)
+        fewer += words[first] - 1
+    return [column for column in range(d - fewer) if column not in codes]
 
 
 def _number_kernel(columns: list[int]) -> RBFKernel:

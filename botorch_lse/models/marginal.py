@@ -40,7 +40,7 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_lse.models.source_kernels import Loadings
+from botorch_lse.models.source_kernels import Fading, Loadings
 
 _LOG_2PI = math.log(2 * math.pi)
 
@@ -214,6 +214,8 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
         return Words(differs.flatten(start_dim=1), kernel.raw_lengthscale)
     if kind is Loadings:
         return OfSources(own.squeeze(-1).round().long(), kernel)
+    if kind is Fading:
+        return OfFading(own, kernel)
     if kind is ScaleKernel:  # which has taken the columns of its inner kernel
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
@@ -405,6 +407,34 @@ class OfSources:
         given, free = self.kernel.given, self.kernel.free
         each = torch.zeros_like(given).index_add(0, self.number, 2 * weights @ self.a)
         return each[given.isnan()] if free is not None else each[:0]
+
+
+@dataclass
+class OfFading:
+    r"""The covariances ``s(x) s(x')`` of a part that fades along a direction.
+
+    Args:
+        X: ``n x k``.
+        kernel: Which has the direction.
+    """
+
+    X: Tensor
+    kernel: Fading
+    s: Tensor = field(init=False)
+
+    def parameters(self) -> Iterator[Tensor]:
+        r"""The parameters that a fit may change."""
+        yield self.kernel.free
+
+    def value(self) -> Tensor:
+        r"""The covariances at the present parameters."""
+        self.s = self.kernel.share(self.X)
+        return self.s.outer(self.s)
+
+    def slopes(self, weights: Tensor) -> Tensor:
+        r"""The derivatives of the weighted sum of the covariances."""
+        each = 2 * (weights @ self.s) * self.s * (1 - self.s)
+        return torch.cat(((self.X - 0.5).mT @ each, each.sum().view(1)))
 
 
 @dataclass

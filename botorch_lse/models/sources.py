@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -28,7 +28,7 @@ from botorch_lse.models.gaussian_process import (
     held,
     noise_between,
 )
-from botorch_lse.models.source_kernels import Loadings, of_inputs
+from botorch_lse.models.source_kernels import Fading, Loadings, of_inputs
 
 OWN_SHARE, OWN_SPREAD = 0.25, 2.0
 """The likeliest variance of what a source has by itself, as a share of that of values.
@@ -60,6 +60,7 @@ class SourceParts:
         process: Makes the kernel of a function of the inputs, of variance 1 or so.
         own: Makes the kernel of what a source has by itself.
         correlation: ``M x M`` correlations, as far as the values show them.
+        numbers: The columns of inputs that are numbers, not words.
     """
 
     n_sources: int
@@ -68,6 +69,7 @@ class SourceParts:
     process: Callable[[], Kernel]
     own: Callable[[], Kernel]
     correlation: Tensor
+    numbers: Sequence[int] = ()
 
     def unit(self, source: int) -> Tensor:
         r"""The loadings of a process that one source has alone."""
@@ -120,6 +122,30 @@ class Discrepancies(SourceModel):
         r"""The kernel of the target, and for each other source that of its part."""
         others = [j for j in range(parts.n_sources) if j != parts.target]
         return reduce(add, [parts.process(), *map(parts.alone, others)])
+
+
+@dataclass(frozen=True)
+class FadingDiscrepancies(SourceModel):
+    r"""The model in which other sources are right in one part of the box only.
+
+    ``f_l = f_L + s_l(x) g_l + c_l``: the discrepancy ``g_l`` of ``Discrepancies`` fades
+    along a direction (``Fading``) that is learnt, while a constant shift ``c_l`` stays.
+    A source may then be wrong for small values of an input and right for large ones.
+    Without inputs that are numbers it is ``Discrepancies``.
+    """
+
+    has_one_unit = True
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel of the target, and for each other source that of its part."""
+        terms = [parts.process()]
+        for j in range(parts.n_sources):
+            if j != parts.target:
+                own, load = parts.own(), Loadings(parts.unit(j), parts.column)
+                if parts.numbers:
+                    own = own * Fading(parts.numbers)
+                terms += [own * load, Loadings(parts.unit(j), parts.column)]
+        return reduce(add, terms)
 
 
 @dataclass(frozen=True)
@@ -219,6 +245,7 @@ class LikeliestSources(SourceModel):
 
     models: tuple[SourceModel, ...] = (
         Discrepancies(),
+        FadingDiscrepancies(),
         Autoregressive(),
         IndependentSources(),
     )
@@ -335,7 +362,8 @@ def _fit(
         return fitted.scaled(process(), OWN_SHARE, OWN_SPREAD)
 
     correlation = _correlation(F[:, :-1], standard.squeeze(-1), source, M)
-    parts = SourceParts(M, pool.target, column, process, own, correlation)
+    numbers = fitted.columns_of_numbers(d, words)
+    parts = SourceParts(M, pool.target, column, process, own, correlation, numbers)
     noise = None
     if yvar is not None:
         noise = yvar / scale[source].square().unsqueeze(-1)

@@ -15,16 +15,24 @@ from botorch_lse.models import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    FadingDiscrepancies,
     IndependentSources,
     LikeliestSources,
     source_kernel,
 )
 from botorch_lse.models.fitted import default_likelihood, kernel_of_inputs, scaled
+from botorch_lse.models.source_kernels import Fading
 from botorch_lse.models.sources import SourceModel, SourceParts, fit_sources
 from tests.models.test_marginal import compare
 
 M, TARGET, D, N = 3, 1, 2, 12
-MODELS = [Discrepancies(), Autoregressive(), Coregionalised(), IndependentSources()]
+MODELS = [
+    Discrepancies(),
+    FadingDiscrepancies(),
+    Autoregressive(),
+    Coregionalised(),
+    IndependentSources(),
+]
 
 
 def points() -> tuple[Tensor, Tensor]:
@@ -48,7 +56,7 @@ def parts(
         return own or scaled(kernel_of_inputs(D, {}), 0.25, 2.0)
 
     correlation = torch.full((M, M), rho, dtype=torch.float64).fill_diagonal_(1.0)
-    return SourceParts(M, TARGET, D, first, other, correlation)
+    return SourceParts(M, TARGET, D, first, other, correlation, range(D))
 
 
 def test_given_kernels_stay_as_they_are() -> None:
@@ -58,8 +66,15 @@ def test_given_kernels_stay_as_they_are() -> None:
     assert kernel.raw_lengthscale.dtype == torch.float32
 
 
-def wanted(model: SourceModel, K: Tensor, G: Tensor, source: Tensor) -> Tensor:
+FADES = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
+"""How a part fades along both inputs, and its offset."""
+
+
+def wanted(
+    model: SourceModel, K: Tensor, G: Tensor, X: Tensor, source: Tensor
+) -> Tensor:
     r"""The covariances entry by entry, from those of a process and of own parts."""
+    share = 1 / (1 + torch.exp(-2.0 * (X[:, 0] - 0.5) + (X[:, 1] - 0.5) - 0.5))
     found = torch.empty(N, N, dtype=torch.float64)
     for i in range(N):
         for j in range(N):
@@ -68,6 +83,9 @@ def wanted(model: SourceModel, K: Tensor, G: Tensor, source: Tensor) -> Tensor:
             if isinstance(model, Discrepancies):
                 part = is_same * (one != TARGET) * (G[i, j] + 1.0)
                 found[i, j] = K[i, j] + part
+            elif isinstance(model, FadingDiscrepancies):
+                part = is_same * (one != TARGET)
+                found[i, j] = K[i, j] + part * (share[i] * share[j] * G[i, j] + 1.0)
             elif isinstance(model, IndependentSources):
                 found[i, j] = is_same * (K if one == TARGET else G + 1.0)[i, j]
             elif isinstance(model, Autoregressive):
@@ -92,11 +110,14 @@ def test_a_kernel_is_what_its_docstring_says(model: SourceModel) -> None:
         free = [p for name, p in kernel.named_parameters() if name.endswith("free")]
         with torch.no_grad():
             free[1].fill_(0.3)
+    for part in kernel.modules():
+        if isinstance(part, Fading):
+            part.initialize(free=FADES)
     F = torch.cat((X, source.unsqueeze(-1).double()), dim=-1)
     with torch.no_grad():
         found = kernel(F).to_dense()
         bare = [k(X).to_dense() for k in (process, own)]
-    torch.testing.assert_close(found, wanted(model, bare[0], bare[1], source))
+    torch.testing.assert_close(found, wanted(model, bare[0], bare[1], X, source))
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
@@ -141,6 +162,30 @@ def test_the_likeliest_model_is_chosen() -> None:
                 chosen.covariance(*2 * (chosen.features(F),)),
                 alone.covariance(*2 * (alone.features(F),)),
             )
+
+
+def test_a_source_that_is_right_on_one_side_tells_of_the_target_there_alone() -> None:
+    X = torch.linspace(0, 10, 41, dtype=torch.float64).unsqueeze(-1)
+    pool = Pool(X).at_sources(("a", "b"), costs=(1, 9), noise_var=(0.0, 0.0))
+    x = X[:, 0]
+    target = torch.sin(2 * x)
+    wrong = (0.7 * x + 1).cos() / (1 + (20 - 4 * x).exp())
+    rows = torch.cat((torch.arange(41), 41 + torch.arange(0, 41, 5)))
+    y = torch.cat((target + wrong + 0.5, target))[rows]
+    noise = torch.full((len(y), 1), 1e-8, dtype=torch.float64)
+    given = pool.X[rows], y.unsqueeze(-1), noise, pool
+    at = torch.cat((X, torch.ones_like(X)), dim=-1)
+    errors, deviations = [], []
+    for model in (LikeliestSources(), Discrepancies()):
+        prior = fit_sources(model, *given).given(pool.X[rows], y, noise.view(-1))
+        with torch.no_grad():
+            F = prior.features(at)
+            errors.append((prior.mean(F) - target).abs()[x < 4].max())
+            deviations.append(prior.variance(F).clamp_min(0).sqrt())
+    assert float(errors[0]) < 0.2 * float(errors[1])
+    # Where the source is wrong, the model says that it does not know.
+    likeliest = deviations[0]
+    assert float(likeliest[x < 4].max()) < 0.2 * float(likeliest[x > 7].max())
 
 
 def test_words_are_inputs_of_all_sources() -> None:

@@ -319,7 +319,7 @@ def test_many_runs_hold(host: str) -> None:
     assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0
 
 
-@more_when_slow("runs", 4, 40)
+@more_when_slow("runs", 6, 40)
 def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # made-up values

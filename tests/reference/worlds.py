@@ -31,6 +31,7 @@ from botorch_lse.models import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    FadingDiscrepancies,
     GPPrior,
     GramKernel,
     IndependentSources,
@@ -300,6 +301,7 @@ OF_SOURCES: dict[str, Callable[[], Any]] = {
     "Coregionalised": Coregionalised,
     "IndependentSources": IndependentSources,
     "LikeliestSources": lambda: LikeliestSources((Discrepancies(), Coregionalised())),
+    "FadingDiscrepancies": FadingDiscrepancies,
 }
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
 FACTORS: dict[str, tuple[str, ...]] = {

@@ -25,6 +25,7 @@ from botorch_lse.models import (
     Autoregressive,
     Coregionalised,
     Discrepancies,
+    FadingDiscrepancies,
     LikeliestSources,
     source_kernel,
 )
@@ -377,6 +378,7 @@ def test_the_target_is_measured_again_after_as_much_cost_of_others() -> None:
 LEARNT = {
     "default": None,
     "discrepancies": Discrepancies(),
+    "fading": FadingDiscrepancies(),
     "autoregressive": Autoregressive(),
     "coregionalised": Coregionalised(),
     "likeliest": LikeliestSources((Discrepancies(), Coregionalised())),
