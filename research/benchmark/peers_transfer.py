@@ -269,6 +269,6 @@ def ratio_table(runs: Sequence[Run]) -> Table:
     return Table("Costs: means", (*first, *heads, "undecided", "wrong rows"), rows)
 
 
-def mean_of(runs: Sequence[Run], name: str) -> float:
+def mean_of(runs: Sequence[Recorded], name: str) -> float:
     r"""The mean of a number of runs."""
     return sum(float(getattr(one, name)) for one in runs) / len(runs)
