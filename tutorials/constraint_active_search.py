@@ -183,7 +183,7 @@ for name, results in runs.items():
 # dozen measurements; they differ in the first ones, and in the time of a decision.
 
 # %%
-figure, panels = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
+figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 for panel, (name, results) in zip(panels[:2], runs.items(), strict=True):
     X, errors, _ = results[0]
     ring = truth.double().view(51, 51).T

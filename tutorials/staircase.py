@@ -127,7 +127,7 @@ figure.colorbar(shown, label="probability of a right answer")
 axes.plot(truth.index, truth, "w--", label="true threshold")
 axes.plot(seen.index, seen, "w.", label="found")
 axes.set(xlabel="log spatial frequency", ylabel="log contrast")
-axes.legend()
+axes.legend(facecolor="0.3", labelcolor="white", framealpha=1.0)
 figure.tight_layout()
 
 # %% [markdown]

@@ -120,7 +120,7 @@ X = pool.X
 for axes, name in zip(figure.subplots(1, 2), trips, strict=True):
     path, paid, _ = trips[name]
     axes.scatter(*X[~deep].T, s=9, color="0.85", label="shallower")
-    axes.scatter(*X[deep].T, s=9, color="lightskyblue", label="deeper than 100 m")
+    axes.scatter(*X[deep].T, s=9, color="steelblue", label="deeper than 100 m")
     axes.plot(*X[path].T, color="black", linewidth=0.7, label="way")
     axes.scatter(*X[path].T, s=7, color="tab:red", zorder=3, label="sounding")
     axes.set_title(f"{name}: {len(path)} soundings, cost {paid:,.0f}")
