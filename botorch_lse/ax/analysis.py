@@ -38,8 +38,7 @@ from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.goals.outcome_levels import quantities
-from botorch_lse.plotting.frames import WORDS
-from botorch_lse.plotting.pictures import side_words
+from botorch_lse.plotting.frames import WORDS, side_words
 from botorch_lse.plotting.report import report_of, stated_level
 from botorch_lse.strategies import Goal, State
 from botorch_lse.strategies.wording import question_of
@@ -449,11 +448,7 @@ class SliceAnalysis(LevelSetCard):
             self.inputs,
             measured_name(node, experiment),
         )
-        words, answer = words_of(node, state), state.classification
-        if answer.classes is not None and self.shade != "side":
-            # What counts as above is the uppermost class, or none of those with names.
-            last = f"of class {len(answer.outputs[0].levels)}"
-            words = words | {"above": answer.meaning if answer.class_names else last}
+        words = words_of(node, state)
         title = self.heading(node, experiment)
         figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
         return frame, figure

@@ -15,7 +15,7 @@ from botorch_lse.cli.settings import PROGRAM
 from botorch_lse.data.pool import Pool
 from botorch_lse.plotting import level_set_frame
 from botorch_lse.plotting.axes import axes_of
-from botorch_lse.plotting.pictures import side_words
+from botorch_lse.plotting.frames import side_words
 from botorch_lse.plotting.report import (
     Drawing,
     Report,
@@ -59,13 +59,14 @@ def report_of(
             label = {"title": {"text": "candidates, sorted by what is expected"}}
             drawings[-1].figure.update_layout(xaxis=label)
         drawings += drawings_of_inputs(state, (metric,))
-        progress = drawings_of_run(state, run.progress, words)
+        progress = drawings_of_run(state, run.progress, words, (metric,))
     return Report(
         title=run.question,
         answer=answer,
         facts=facts(run, bool(lines)),
         table=frame,
         side=names["side"],
+        inside=words["above"],
         drawings=drawings,
         progress=progress,
         basis=basis.splitlines(),

@@ -26,6 +26,10 @@ from botorch_lse.surrogate.draws import joint_draws
 
 WORDS = {"above": "accepted", "below": "rejected", "undecided": "open"}
 """The words for the sides of a Pareto set."""
+IN_REGION = {"above": "in", "below": "out"}
+"""The words for the sides of a region of several levels."""
+_SIDE_WORDS = "words"
+"""The key in a frame's ``attrs`` of the words for the sides."""
 LATER, EARLIER = "predicted, later half", "predicted, earlier half"
 LEFT_OUT = "each left out"
 """The name of residuals of which each value is left out of its own prediction."""
@@ -42,6 +46,29 @@ _MOST_HELD = 3
 """The largest number of inputs held fixed that are named above a panel."""
 _SAME = 1e-9
 """The share of an input's range within which two values are the same."""
+
+
+def side_words(classification: Classification) -> dict[str, str]:
+    r"""The words for the sides of an answer, which say what was asked.
+
+    In or out of a region; of ``Below`` those of the level; of ``Levels`` the uppermost
+    class; of ``Classes`` none of them or one.
+    """
+    words = {side: side for side in SIDES}
+    if classification.meaning == "below":
+        return words | {"above": "below", "below": "above"}
+    if classification.class_names:
+        return words | {"above": classification.meaning, "below": "of a class"}
+    if classification.classes is not None:
+        last = f"class {len(classification.outputs[0].levels)}"
+        return words | {"above": f"of {last}", "below": f"below {last}"}
+    return words | (IN_REGION if classification.outputs else {})
+
+
+def words_in(frame: pd.DataFrame) -> dict[str, str]:
+    r"""The words for the sides that a frame was given with its answer."""
+    words: dict[str, str] = frame.attrs.get(_SIDE_WORDS, {})
+    return words
 
 
 def check_answer(classification: Any, observations: Any) -> None:
@@ -133,7 +160,8 @@ def slices_frame(
         ``upper``, ``n_observations`` and ``distance`` (to the anchor, in the inputs not
         shown, as a share of their ranges); of several classes also ``class_number``
         and, if they have names, ``class_name``; and ``name`` where the pool's table
-        names its rows.
+        names its rows. The words for the sides, such as in and out, are in its
+        ``attrs``.
 
     Raises:
         ValueError: If the classification has no pool, ``anchor`` is no row or
@@ -154,7 +182,9 @@ def slices_frame(
     low, high = pool.bounds
     away = _array(((pool.X - pool.X[anchor]) / (high - low)).abs())
     y = shown["mean"].rename(f"{metric}, mean" if metric else "mean")
-    return _panels(pool, inputs, shown, y, away, anchor)
+    frame = _panels(pool, inputs, shown, y, away, anchor)
+    frame.attrs[_SIDE_WORDS] = side_words(classification)
+    return frame
 
 
 def batches_frame(
@@ -260,7 +290,7 @@ def progress_frame(
         A row for each state: ``round``, ``evaluations``, ``above``, ``below``,
         ``undecided``, ``cost``, ``forecast`` (the evaluations, spent ones included,
         until everything is decided; for the last state, if the strategy foresees them)
-        and, with ``truth``, ``f1``.
+        and, with ``truth``, ``f1``. The words for the sides are in its ``attrs``.
 
     Raises:
         ValueError: If there is no state, or the number of costs is another.
@@ -288,6 +318,9 @@ def progress_frame(
     more = state.forecast().observations
     if more is not None:
         frame.loc[len(frame) - 1, "forecast"] = float(state.n_used + more)
+    is_pareto = state.strategy.directions is not None
+    words = WORDS if is_pareto else side_words(state.classification)
+    frame.attrs[_SIDE_WORDS] = words
     return frame
 
 

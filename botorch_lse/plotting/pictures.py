@@ -31,6 +31,7 @@ from botorch_lse.plotting import with_matplotlib, with_plotly
 from botorch_lse.plotting.axes import Axis, axes_of, names_in
 from botorch_lse.plotting.frames import (
     EARLIER,
+    IN_REGION,
     LATER,
     LEFT_OUT,
     WORDS,
@@ -38,7 +39,9 @@ from botorch_lse.plotting.frames import (
     calibration_frame,
     check_answer,
     classes_of,
+    side_words,
     slices_frame,
+    words_in,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +58,8 @@ MARK = "#c8002f"
 TRUTH = "#0a9396"
 CLASSES = ("#f4d77c", "#a1dab4", "#41b6c4", "#2c7fb8", "#253494", "#081d58")
 """The colours of several classes, from low to high; the last one for all above it."""
+CLASS_LINES = (LINES["below"], "#3f9a5f", "#1d8fa0", *CLASSES[3:])
+"""The classes' colours, dark enough for thin lines on white."""
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PROBABILITY_SCALE = m.Scale("cividis_r", 0.0, 1.0, "probability above", QUARTERS)
 """The colour scale of probabilities: light to dark like the sides, above being dark.
@@ -70,15 +75,13 @@ FADED = 0.6
 """The share of white in the colour of rows that are only likely to be of a class."""
 ROUND_MAP = "viridis"
 SHADES = ("side", "probability_above")
-IN_REGION = {"above": "in", "below": "out"}
-"""The words for the sides of a region of several levels."""
 
 _MOST_OUTPUTS = 4
 """The number of outputs shown unless two are named: six panels fit on a page."""
 FORECAST_SHOWN = 3
 """The multiple of the evaluations made at which their axis ends.
 A distant forecast does not squeeze the rest; the forecast's label has its number."""
-PALE = "#a9bbdb"
+PALE = "#7d95c2"
 """The colour of residuals that no longer count, beside the dark blue of others."""
 WITHIN = -float(scipy.special.ndtri(0.025))
 """The bound within which a standard normal number lies with probability 95 %."""
@@ -99,6 +102,9 @@ _INTERVAL = (
 )
 _PLACEMENT = ("name", "place", "row", "round", "n_observations", "n_upcoming")
 """The columns that plotly shows when the pointer is on a row."""
+_PANEL = (3.3, 3.6)
+"""Width and height of a panel beside others, inches.
+Three fill a column of text and have labels of 10 pixels there, which can be read."""
 _MOST_PANELS = 6
 """The number of inputs that have a panel of their own, those that tell most."""
 _MOST_NAMED = 40
@@ -304,7 +310,10 @@ def _level_columns(
             name = f"{output.name} over level {i}"
             columns[name] = (output.mean - level).detach().cpu().numpy()
             own = f" {written(level)}" if level.numel() == 1 else ", a level by row"
-            contours[f"{output.name}{own}"] = (name, 0.0)
+            # Of one output it is clear whose level it is; its name here is but "y0".
+            whose = output.name if len(classification.outputs) > 1 else "level"
+            label = f"{whose}{own}".removeprefix("level, ")
+            contours[label] = (name, 0.0)
     return columns, contours
 
 
@@ -315,12 +324,6 @@ def _lines(classification: Classification) -> dict[str, float]:
         return {"edge of the region": 0.0}
     levels = [level for output in outputs for level in output.levels]
     return {f"level {written(v)}": float(v) for v in levels if v.numel() == 1}
-
-
-def side_words(classification: Classification) -> dict[str, str]:
-    r"""The words for the sides: in or out of a region of several levels."""
-    is_region = bool(classification.outputs)
-    return {side: IN_REGION.get(side, side) if is_region else side for side in SIDES}
 
 
 def _titled(
@@ -355,7 +358,8 @@ def plot_slices(
         frame: Of ``slices_frame``.
         shade: ``"side"`` (above, below, undecided), or ``"probability_above"``.
         title: Written above.
-        words: The words for sides, such as ``{"above": "in", "below": "out"}``.
+        words: The words for sides, such as ``{"above": "in", "below": "out"}``;
+            default those that the frame knows of the answer.
 
     Returns:
         The figure.
@@ -386,6 +390,7 @@ def slices(
 ) -> m.Picture:
     r"""Describe the picture of ``plot_slices``: a map for each pair of inputs."""
     one_of(shade, "shade", SHADES)
+    words = words_in(frame) if words is None else words
     contours = {} if shade == "side" else {"probability 0.5": (shade, 0.5)}
     return _headed(_maps(frame, shade, contours, words or {}), title)
 
@@ -439,11 +444,13 @@ def plot_progress(
     Args:
         frame: Of ``progress_frame``.
         title: Written above.
-        words: The words for sides, such as ``{"above": "in", "below": "out"}``.
+        words: The words for sides, such as ``{"above": "in", "below": "out"}``;
+            default those that the frame knows of the answer.
 
     Returns:
         The figure: rows on each side by evaluations, and below them F1 (where the truth
-        is known) and the cumulative cost; the forecast as a dotted line.
+        is known) and the cumulative cost (unless each evaluation costs 1); the forecast
+        as a dotted line.
     """
     return with_matplotlib.draw(progress(frame, title=title, words=words))
 
@@ -460,14 +467,15 @@ def progress(
 ) -> m.Picture:
     r"""Describe the picture of ``plot_progress``.
 
-    Rows on each side by evaluations; below them F1 (if known) and the cost.
+    Rows on each side by evaluations; below them F1 (if known) and the cost (if told).
     """
+    words = words_in(frame) if words is None else words
     frame, last = frame.assign(x=frame["evaluations"]), frame.iloc[-1]
     symbols, dashes = ("circle", "square", "triangle"), ("solid", "dash", "dashdot")
     marks = list[m.Mark]()
     for side, symbol, dash in zip(SIDES, symbols, dashes, strict=True):
         look = m.Look(LINES[side], symbol, dash=dash, width=1.5, steps=True)
-        label = (words or {}).get(side, side)
+        label = words.get(side, side)
         marks.append(m.Series(frame.assign(y=frame[side]), look, label))
     spent, foreseen, x_range = last["evaluations"], last["forecast"], None
     if spent < foreseen < np.inf:
@@ -478,8 +486,11 @@ def progress(
         x_range = (0.0, 1.05 * min(foreseen, FORECAST_SHOWN * spent))
     panels = [m.Panel(tuple(marks), "", "rows", x_range, (0.0, None))]
     look = m.Look(INK, dash="solid", width=1.5, steps=True)
-    for name, word, y_range in (("f1", "F1", (0.0, 1.05)), ("cost", "cost", None)):
-        if name in frame:
+    # Where each evaluation costs 1 the axis says so.
+    has_costs = not np.array_equal(frame["cost"], frame["evaluations"])
+    kinds = ("f1", "F1", (0.0, 1.05)), ("cost", "cost", None)
+    for name, word, y_range in kinds:
+        if name in frame and (name != "cost" or has_costs):
             line = m.Series(frame.assign(y=frame[name]), look)
             panels.append(m.Panel((line,), "", word, x_range, y_range))
     panels[-1] = replace(panels[-1], x_label="evaluations")
@@ -655,7 +666,7 @@ def calibration_picture(calibration: Calibration, *, metric: str = "y") -> m.Pic
         line(ends, WITHIN, bound),
     ]
     residual = "residual / predicted sd"
-    expected = "normal quantile: the residual expected of a right model"
+    expected = "normal quantile: expected residual"
     parts = [(by_rank, expected)]
     # Of answers of yes and no none is left out of its own prediction.
     if len(by_prediction[0].rows) or not len(calibration.ahead):
@@ -703,7 +714,7 @@ def _along_inputs(
         truth: ``N`` bools, the rows that are truly above, if they are known.
         words: The words for the sides.
     """
-    keys, colours = _sides(frame)
+    keys, line_colours = _sides(frame)[0], _line_colours(frame)
     labels, _ = _labels(frame, words)
     member = {side: (keys == side).to_numpy(float) for side in labels}
     if truth is not None:
@@ -714,7 +725,7 @@ def _along_inputs(
         for (side, label), symbol in zip(
             labels.items(), itertools.cycle(("circle", "square", "triangle", "diamond"))
         ):
-            colour = TRUTH if side == "truth" else LINES.get(side, colours[side])
+            colour = line_colours[side]
             dash = "dot" if side == "truth" else "solid"
             look = m.Look(colour, symbol, 5.0, dash=dash, width=1.6)
             rows = table[["x", "place", "rows"]].assign(y=table[side])
@@ -725,9 +736,19 @@ def _along_inputs(
     found.sort(key=lambda one: -one[0])
     panels = tuple(panel for _, panel in found[:_MOST_PANELS])
     columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
-    whole = (4.2 * columns, 3.6 * -(-len(panels) // columns))
+    whole = (_PANEL[0] * columns, _PANEL[1] * -(-len(panels) // columns))
     legend = _legend(panels[0].marks)
     return m.Picture(panels, whole, legend, columns, hover=("place", "share", "rows"))
+
+
+def _line_colours(frame: pd.DataFrame) -> dict[str, str]:
+    r"""The colours of lines about the sides, the classes or the truth."""
+    keys = _sides(frame)[1]
+    if "class_number" in frame and "class_name" not in frame:
+        last = len(CLASS_LINES) - 1
+        numbers = range(len(keys) - 1)  # all but undecided
+        keys = keys | {f"class {k}": CLASS_LINES[min(k, last)] for k in numbers}
+    return keys | LINES | {"truth": TRUTH}
 
 
 def _along(
@@ -914,7 +935,7 @@ def _panels(
             )
         )
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
-    width, height = size or ((4.2, 3.6) if len(panels) > 1 else (6.0, 4.6))
+    width, height = size or (_PANEL if len(panels) > 1 else (6.0, 4.6))
     whole = (width * columns, height * -(-len(panels) // columns))
     legend = _legend((mark for panel in panels for mark in panel.marks), swatches)
     return m.Picture(tuple(panels), whole, legend, columns, hover=hover)

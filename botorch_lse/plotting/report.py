@@ -34,6 +34,7 @@ from botorch_lse.plotting.frames import (
     level_set_frame,
     pareto_frame,
     progress_frame,
+    side_words,
     slices_frame,
 )
 from botorch_lse.plotting.pictures import (
@@ -44,7 +45,6 @@ from botorch_lse.plotting.pictures import (
     level_set_figure,
     pareto_set_figure,
     progress_figure,
-    side_words,
     slices_figure,
 )
 from botorch_lse.strategies import Goal, State
@@ -150,13 +150,14 @@ class Report:
 
     def markdown(self) -> str:
         r"""The words of the report: answer, numbers, what it rests on, what is next."""
-        lines = [*self.answer, "", "| " + " | ".join(self.facts) + " |"]
-        lines += ["|" + " --- |" * len(self.facts)]
-        lines += ["| " + " | ".join(self.facts.values()) + " |", ""]
+        # Ax's cards know no tables of Markdown: a list, and lines as they are.
+        lines = [*self.answer, ""]
+        lines += [f"- {name}: {value}" for name, value in self.facts.items()] + [""]
         lines += ["**What this rests on.** " + " ".join(self.basis), ""]
         lines += ["**Next.** " + self.following_words]
         if self.following is not None:
-            lines += ["", self.following.to_string(index=False, max_rows=20)]
+            text = self.following.to_string(index=False, max_rows=20)
+            lines += ["", *(f"    {line}" for line in text.splitlines())]
         return "\n".join(lines)
 
     def _data(self) -> dict[str, Any]:
@@ -234,7 +235,7 @@ def report_of(
     answer, observations = _named(state.classification, names), state.measurements
     title = question_of(strategy, names, [output.name for output in answer.outputs])
     if strategy.directions is None:
-        words = words_of(answer)
+        words = side_words(answer)
         table = level_set_frame(answer, observations)
     else:
         words, estimate = WORDS, strategy.estimate(state)
@@ -258,7 +259,7 @@ def report_of(
         side=side,
         inside=words["above"],
         drawings=drawings,
-        progress=progress_of(state, states, words) if has_pictures else (),
+        progress=progress_of(state, states, words, names) if has_pictures else (),
         basis=basis_of(state),
         following=following,
         following_words=following_words(state, following),
@@ -317,13 +318,6 @@ def answer_words(
     if content is not None:
         said.append(str(content))
     return said
-
-
-def words_of(answer: Classification) -> dict[str, str]:
-    r"""The words for the sides: of ``Below`` those of the level, of regions in, out."""
-    if answer.meaning == "below":
-        return {"above": "below", "below": "above", "undecided": "undecided"}
-    return side_words(answer)
 
 
 def sides_in_words(answer: Classification, words: Mapping[str, str]) -> list[str]:
@@ -573,35 +567,53 @@ def _some(
 
 
 def progress_of(
-    state: State, states: Iterable[State] | None, words: Mapping[str, str]
+    state: State,
+    states: Iterable[State] | None,
+    words: Mapping[str, str],
+    names: Sequence[str],
 ) -> list[Drawing]:
     r"""The pictures of a run: sides by measurements, and predictions by values."""
     if states is None and 0 < state.round <= MOST_ROUNDS:
         states = state.past()
     frame = None if states is None else progress_frame(states)
-    return drawings_of_run(state, frame, words)
+    return drawings_of_run(state, frame, words, names)
 
 
 def drawings_of_run(
-    state: State, progress: pd.DataFrame | None, words: Mapping[str, str]
+    state: State,
+    progress: pd.DataFrame | None,
+    words: Mapping[str, str],
+    names: Sequence[str],
 ) -> list[Drawing]:
-    r"""The pictures of a run, the first from a frame of ``progress_frame``."""
+    r"""The pictures of a run.
+
+    Args:
+        state: Where the run stands.
+        progress: From ``progress_frame``, for the first picture.
+        words: The words for the sides.
+        names: The metrics, one for each output.
+    """
     found = []
     if progress is not None and len(progress) > 1:
         figure = progress_figure(progress, words=words)
         found.append(Drawing("Progress", figure, "Rows on each side by measurements."))
-    try:
-        calibration = state.calibration()
-    except UnsupportedError:
-        return found
-    if len(calibration.ahead) + len(calibration.out):
+    for output, name in enumerate(names):
+        try:
+            calibration = state.calibration(output)
+        except UnsupportedError:
+            return found
+        if not len(calibration.ahead) + len(calibration.out):
+            continue
         said = "How far values lay from what was predicted, in standard deviations."
         if any(outcome is not None for outcome in state.strategy.outcomes):
             said = (
                 "How results fell among those predicted, as normal deviates: a result "
                 "stands for one drawn from the share of the prediction that it has."
             )
-        found.append(Drawing("Predictions", calibration_figure(calibration), said))
+        title, figure = "Predictions", calibration_figure(calibration, metric=name)
+        if len(names) > 1:  # of one output the page says it where it says its basis
+            title, said = f"{title}: {name}", f"{said} {calibration}"
+        found.append(Drawing(title, figure, said))
     return found
 
 

@@ -2,6 +2,7 @@ r"""Drawing by matplotlib, which is imported only when a picture is drawn."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,10 @@ Cells always are one: thousands of lines would make such files large and slow.""
 
 _LINE = 80
 """The letters that stand below a panel beside each other; more are turned upright."""
+_PER_INCH = 15
+"""The letters of a panel's title on an inch; 16 of them are as wide as the inch."""
+_GAP = 0.05
+"""The inches between a panel's axis and the legend below it."""
 
 
 def _letters(panel: m.Panel) -> int:
@@ -76,7 +81,8 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
         if panel.y_ticks is not None:
             place.set_yticks(panel.y_ticks.at, panel.y_ticks.labels)
         if panel.title:
-            place.set_title(panel.title, fontsize="small")
+            width = int(_PER_INCH * picture.size[0] / picture.columns)
+            place.set_title(textwrap.fill(panel.title, width), fontsize="small")
     for scale in picture.scales:
         if scale.label:
             bar = ScalarMappable(**_colours(scale))
@@ -92,6 +98,7 @@ def _fill(axes: list[Axes], picture: m.Picture) -> None:
 def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
     r"""Draw the legend: below a single panel, else at the lower end of the figure."""
     from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
 
     keys, style = picture.legend, dict[str, Any](frameon=False, fontsize="small")
     lines = [Line2D([], [], label=key.label, **_line_style(key.look)) for key in keys]
@@ -100,11 +107,13 @@ def _draw_legend(axes: list[Axes], picture: m.Picture) -> None:
         axes[0].figure.legend(handles=lines, **style)
     elif keys:
         style |= {"loc": "upper center", "ncols": picture.legend_columns}
-        (panel,) = picture.panels
-        below = 0.12
-        if panel.x_ticks is not None and _letters(panel) > _LINE:
-            below += 0.017 * max(map(len, panel.x_ticks.labels))  # upright labels
-        axes[0].legend(handles=lines, bbox_to_anchor=(0.5, -below), **style)
+        (ax,) = axes
+        # In inches: a share of the panel would shrink with it where names are long.
+        box, dpi = ax.xaxis.get_tightbbox(), ax.figure.dpi
+        depth = _GAP + (0.0 if box is None else max(0.0, ax.bbox.y0 - box.y0) / dpi)
+        below = ScaledTranslation(0.0, -depth, ax.figure.dpi_scale_trans)
+        style |= {"bbox_to_anchor": (0.5, 0.0), "borderaxespad": 0.0}
+        ax.legend(handles=lines, bbox_transform=ax.transAxes + below, **style)
 
 
 def _draw_mark(ax: Axes, mark: m.Mark, style: dict[str, Any]) -> None:

@@ -22,9 +22,10 @@ _POINT = _INCH / 72
 """The pixels of a point and, above, of an inch, as browsers count them."""
 _LINE = 18
 """The pixels of a line of the title."""
-_BOTTOM, _PLOTLY_HEIGHT, _PLOTLY_WIDTH = 80, 450, 900
+_BOTTOM, _PLOTLY_HEIGHT, _PLOTLY_WIDTH = 80, 450, 640
 """The pixels below the panels, and of a figure whose size nobody gives.
-A page may be wider."""
+A page may be wider: the width is that of a notebook's column, so that the legend does
+not run into the title there."""
 _KEY, _LETTER = 45, 6
 """The pixels of an entry of the legend, and of each letter."""
 _MANY = 1000

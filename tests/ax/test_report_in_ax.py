@@ -36,6 +36,8 @@ def test_the_file_and_the_card_say_what_the_table_says(tmp_path) -> None:
     assert data["title"] in card.title
     for words in (*data["answer"], *data["basis"]):
         assert words in card.blob
+    assert "<li>measurements: 12</li>" in card._repr_html_()  # Ax draws no tables
+    assert "<pre>" in card._repr_html_()
     pd.testing.assert_frame_equal(card.df, table)
     assert state_of(client).classification.guarantee in card.blob
 

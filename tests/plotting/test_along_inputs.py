@@ -113,7 +113,7 @@ def test_classes_have_their_colours() -> None:
     state = strategy.tell(strategy.init(), Observations(range(40), X[:, 0] - 0.5))
     marks = panels(state.classification)[0].marks
     assert [m.label.split(" (")[0] for m in marks][:2] == ["class 0", "class 1"]
-    assert marks[0].look.colour == pictures.CLASSES[0]
+    assert marks[0].look.colour == pictures.CLASS_LINES[0]
 
 
 def test_a_pool_whose_inputs_do_not_vary_has_nothing_to_go_along() -> None:

@@ -164,10 +164,8 @@ def test_sides_of_a_region_are_in_and_out() -> None:
     words = [t.get_text().split(" ")[0] for t in axes.get_legend().get_texts()]
     assert {"in", "out", "undecided"} <= set(words)
     assert axes.get_ylabel() == "distance from another answer"
-    figure = plot_progress(
-        progress_frame(states), words={"above": "in", "below": "out"}
-    )
-    labels = [t.get_text() for t in figure.legends[0].get_texts()]
+    figure = plot_progress(progress_frame(states))
+    labels = [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
     assert labels[:2] == ["in", "out"]
 
 

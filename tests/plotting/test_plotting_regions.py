@@ -51,7 +51,7 @@ def test_a_map_has_the_contour_of_each_output_at_its_levels():
 def test_a_level_of_each_row_is_drawn_where_it_is_crossed():
     found = answer(Above(tuple((GRID[:, 1] / 8).tolist())))
     (contour,) = marks_of(level_set(found), m.Contour)
-    assert contour.label == "y0, a level by row"
+    assert contour.label == "a level by row"
 
 
 def test_intervals_of_one_output_have_all_levels():
