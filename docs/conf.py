@@ -32,8 +32,8 @@ QUICK = bool(os.environ.get("TUTORIAL_QUICK"))
 if QUICK:
     os.environ["SMOKE_TEST"] = "1"  # the same in BoTorch's tutorials
 
-PROJECT = ""
-"""The project's address on GitHub, ``https://github.com/OWNER/NAME``.
+PROJECT = generated.address_in(HERE.parent / "pyproject.toml")
+"""The project's address on GitHub, as ``pyproject.toml`` has it.
 
 With it pages say what to clone, and each tutorial has a badge that opens it in Colab,
 from the branch ``gh-pages``, where the site is published. Empty: no badge."""

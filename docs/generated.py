@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,12 @@ def fold(notebook: Any, name: str) -> None:
     first.metadata["tags"] = ["hide-input"]
     prompts = {"code_prompt_show": "Imports", "code_prompt_hide": "Hide the imports"}
     first.metadata["mystnb"] = prompts
+
+
+def address_in(pyproject: Path) -> str:
+    r"""The project's address by ``Repository`` in ``[project.urls]``; empty if none."""
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    return str(project.get("urls", {}).get("Repository", ""))
 
 
 def colab_address(project: str) -> str:

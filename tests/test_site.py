@@ -293,6 +293,16 @@ def test_a_notebook_installs_the_package_where_colab_runs_it():
     assert 'if "google.colab" in sys.modules:\n    %pip' in source
 
 
+def test_the_sites_address_is_that_of_the_package(tmp_path):
+    generated = pytest.importorskip("generated", reason="needs the extra `docs`")
+    file = tmp_path / "pyproject.toml"
+    file.write_text('[project]\nname = "x"\n')
+    assert generated.address_in(file) == ""
+    file.write_text('[project.urls]\nRepository = "https://github.com/owner/name"\n')
+    assert generated.address_in(file) == "https://github.com/owner/name"
+    assert "PROJECT = generated.address_in(" in (ROOT / "docs/conf.py").read_text()
+
+
 def test_colab_opens_the_notebooks_of_the_published_site():
     generated = pytest.importorskip("generated", reason="needs the extra `docs`")
     assert generated.colab_address("") == ""

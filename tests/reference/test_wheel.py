@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reference.wheel import DOOR, SDIST, faults, faults_of_sdist
+from tests.reference.wheel import (
+    DOOR,
+    SDIST,
+    faults,
+    faults_of_address,
+    faults_of_sdist,
+)
 
 GOOD = [
     "botorch_lse/__init__.py",
@@ -52,3 +58,27 @@ def test_an_sdist_has_the_package_and_no_tests() -> None:
     assert faults_of_sdist(names) == []
     assert faults_of_sdist([*names, "x-1/tests/test_a.py"]) == ["tests is in the sdist"]
     assert faults_of_sdist(names[:1]) != []
+
+
+ADDRESS = "https://github.com/owner/name"
+
+
+@pytest.mark.parametrize(
+    "urls",
+    ["", "Project-URL: Repository, somewhere\n", f"Project-URL: Home, {ADDRESS}\n"],
+)
+def test_a_release_without_the_projects_address_is_stopped(urls: str) -> None:
+    metadata = f"Metadata-Version: 2.4\nName: botorch-lse\n{urls}\nA text, {ADDRESS}"
+    (found,) = faults_of_address(metadata, {})
+    assert "`Repository =" in found
+    assert "`[project.urls]`" in found
+
+
+def test_another_address_elsewhere_is_named() -> None:
+    metadata = f"Name: botorch-lse\nProject-URL: Repository, {ADDRESS}\n"
+    assert faults_of_address(metadata, {"CITATION.cff": "title: x\n"}) == []
+    same = {"recipe": f"about:\n  repository: {ADDRESS}\n"}
+    assert faults_of_address(metadata, same) == []
+    other = {"CITATION.cff": "repository-code: 'https://github.com/other/name'\n"}
+    (found,) = faults_of_address(metadata, other)
+    assert found.startswith("CITATION.cff says")

@@ -17,6 +17,7 @@ import tarfile
 import tempfile
 import venv
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,30 @@ def faults_of_sdist(names: list[str]) -> list[str]:
     return [
         *(f"{name} is in the sdist" for name in sorted(tops - SDIST)),
         *(f"{name} is not in the sdist" for name in sorted(SDIST - tops)),
+    ]
+
+
+def faults_of_address(metadata: str, others: dict[str, str]) -> list[str]:
+    r"""What is wrong with the project's address, in words: PyPI and the site show it.
+
+    Args:
+        metadata: ``METADATA`` of the wheel.
+        others: By name the texts of files that may state the address as well.
+    """
+    entries = Parser().parsestr(metadata).get_all("Project-URL", [])
+    urls = dict(entry.split(", ", 1) for entry in entries)
+    own = urls.get("Repository", "")
+    if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", own):
+        return [
+            "pyproject.toml does not say where the project is: write "
+            '`Repository = "https://github.com/OWNER/NAME"` in `[project.urls]`, '
+            f"in place of {own!r}"
+        ]
+    return [
+        f"{name} says that the project is at {found}, pyproject.toml at {own}"
+        for name, text in others.items()
+        for found in re.findall(r"^\s*repository(?:-code)?:\s*(\S+)", text, re.M)
+        if found.strip("\"'") != own
     ]
 
 
@@ -177,6 +202,13 @@ def main(arguments: list[str] | None = None) -> int:
         version = wheel.name.split("-")[1]
         if known.tag not in (None, f"v{version}"):
             found.append(f"the tag is {known.tag}, the version {version}")
+        if known.dist:
+            with zipfile.ZipFile(wheel) as archive:
+                (name,) = (n for n in archive.namelist() if n.endswith("/METADATA"))
+                metadata = archive.read(name).decode("utf-8")
+            names = "CITATION.cff", "conda/recipe.yaml"
+            others = {name: (ROOT / name).read_text("utf-8") for name in names}
+            found += faults_of_address(metadata, others)
         print("".join(f"{fault}\n" for fault in found), end="")
         if found:
             return 1
