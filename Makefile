@@ -32,7 +32,7 @@ TAG ?=
 BASE ?= HEAD
 
 .PHONY: demo paper check test budget slow research engines exhaustive campaign fuzz kills processors gpu growth coverage \
-	metrics matrix nightly wheel dist lint types tutorials docs clean
+	metrics matrix nightly wheel dist recipe lint types tutorials docs clean
 
 # The marker is newer than the recipe's inputs, so an install runs when they change.
 $(VENV)/.run: pyproject.toml constraints.txt
@@ -141,6 +141,11 @@ wheel: $(VENV)/.release
 ## The checked wheel and sdist of a release, in dist/.
 dist: $(VENV)/.release
 	$(BIN)/python -m tests.reference.wheel --dist dist $(if $(TAG),--tag $(TAG))
+
+## Builds the conda recipe with a channel made of this interpreter, and looks into the package (Linux, Python 3.11).
+recipe: $(VENV)/.test
+	$(PIP) py-rattler-build
+	$(BIN)/python -m tests.reference.recipe
 
 ## Format, lint and the direction of imports.
 lint: $(VENV)/.lint
