@@ -201,7 +201,9 @@ for (name, results), colour in zip(runs.items(), ("#c8002f", "#2b6ca8"), strict=
 panels[2].set(
     yscale="log", xlabel="measurements", ylabel="share of the box that is wrong"
 )
-panels[2].legend(frameon=False, title=f"thin: seeds 0 to {SEEDS - 1}")
+panels[2].legend(
+    frameon=False, title=f"thin: seeds 0 to {SEEDS - 1}" if SEEDS > 1 else None
+)
 figure.savefig("constraint_active_search.png", dpi=120)
 
 # %% [markdown]
