@@ -2,6 +2,7 @@ r"""How time and memory of one decision grow: rows, measurements, batch, inputs.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import warnings
@@ -180,6 +181,11 @@ def slope(ones: Sequence[Decision]) -> float:
     return math.log(ratio) / math.log(last.size / first.size)
 
 
+HUES = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7")
+"""Colours that colour-blind readers can tell apart (Okabe and Ito 2008), without the
+yellow, which is too light for lines on white."""
+
+
 def draw_growth(records: Sequence[Mapping[str, Any]]) -> Any:
     r"""Seconds and memory over each axis, a line for each rule.
 
@@ -190,14 +196,15 @@ def draw_growth(records: Sequence[Mapping[str, Any]]) -> Any:
 
     axes = list(dict.fromkeys(record["axis"] for record in records))
     names = list(dict.fromkeys(record["rule"] for record in records))
-    figure = Figure(figsize=(3.4 * len(axes), 6.4), layout="constrained")
+    figure = Figure(figsize=(2.4 * len(axes), 7.2), layout="constrained")
     panels = figure.subplots(2, len(axes), sharex="col", sharey="row", squeeze=False)
+    kinds = [("-", "o"), ("--", "s"), (":", "^")]
     styles = [
-        {"color": f"C{i % 10}", "linestyle": "-" if i < 10 else "--", "marker": "o"}
-        for i in range(len(names))
+        {"color": hue, "linestyle": line, "marker": marker}
+        for (line, marker), hue in itertools.product(kinds, HUES)
     ]
     for i, axis in enumerate(axes):
-        for name, style in zip(names, styles, strict=True):
+        for name, style in zip(names, itertools.cycle(styles)):
             own = [r for r in records if (r["rule"], r["axis"]) == (name, axis)]
             size = [r["size"] for r in own]
             seconds, memory = panels[0, i], panels[1, i]
@@ -207,11 +214,10 @@ def draw_growth(records: Sequence[Mapping[str, Any]]) -> Any:
             memory.loglog(size, peak, markersize=3, **style)
         sizes = sorted({r["size"] for r in records if r["axis"] == axis})
         panels[1, i].set_xlabel(axis)
-        panels[1, i].set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+        panels[1, i].set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=45)
         panels[1, i].minorticks_off()
     panels[0, 0].set_ylabel("processor seconds")
     panels[1, 0].set_ylabel("peak memory (MiB)")
-    figure.legend(
-        *panels[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize=8
-    )
+    lines = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=3, frameon=False)
     return figure
