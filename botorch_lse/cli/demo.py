@@ -456,11 +456,13 @@ def write_files(out: Path, state: State, survey: Survey, options: Namespace) -> 
     picture, table = out / "level_set.png", out / "level_set.csv"
     residuals = out / "calibration.png"
     write_figure(figure, picture, dpi=150, bbox_inches="tight")
-    write_figure(plot_calibration(state.calibration()), residuals, dpi=150)
+    metric = f"depth ({survey.unit})"
+    figure = plot_calibration(state.calibration(), metric=metric)
+    write_figure(figure, residuals, dpi=150)
     soundings = observations.times_measured(len(survey.pool)).numpy()
     columns = {"soundings": soundings, "true_value": survey.truth.numpy()}
     frame = answer.to_frame().assign(**columns)
     write_whole(table, frame.to_csv(index=False, float_format="%.6g").encode())
     page = out / "report.html"  # without the way there, whose fits take long
-    write_report(state, page, metrics=[f"depth ({survey.unit})"], states=[state])
+    write_report(state, page, metrics=[metric], states=[state])
     say(f"\nWrote {picture}, {residuals}, {table} and {page}")

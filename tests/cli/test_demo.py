@@ -13,7 +13,13 @@ from botorch_lse.__main__ import check, main, parse
 from botorch_lse.cli import demo
 
 
-def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys):
+def test_the_demo_prints_a_table_and_writes_picture_and_answer(
+    tmp_path, capsys, monkeypatch
+):
+    written, drawn = [], demo.write_figure
+    monkeypatch.setattr(
+        demo, "write_figure", lambda f, *a, **k: (written.append(f), drawn(f, *a, **k))
+    )
     arguments = ["--out", str(tmp_path), "--budget", "60", "--methods", "lse", "random"]
     assert main([*arguments, "--batch", "20"]) == 0
     printed = capsys.readouterr().out
@@ -23,6 +29,9 @@ def test_the_demo_prints_a_table_and_writes_picture_and_answer(tmp_path, capsys)
     assert len(re.findall(said, printed)) == 1  # once, also where they failed
     for picture in ("level_set.png", "calibration.png"):
         assert (tmp_path / picture).stat().st_size > 10_000
+    labels = [ax.get_xlabel() for figure in written for ax in figure.axes]
+    assert labels[0] == "east (km)"
+    assert labels[-1].startswith("depth (m): predicted")
     table = pd.read_csv(tmp_path / "level_set.csv")
     assert len(table) == 4841
     assert set(table["side"]) <= {"above", "below", "undecided"}
