@@ -29,7 +29,7 @@ PAIR_OF = {word: pair for pair in PAIRS for word in pair}
 AGAIN = "again"
 """The word for a trial without a result, which is asked for again.
 "failed", which says so of a measured number, might be a result here."""
-NEEDS_NO_NOISE = ("audit", "log_result", "noise_std")
+NEEDS_NO_NOISE = ("log_result", "noise_std")
 """The settings about measured numbers, which an answer is not."""
 OF_YES_NO = ("guess", "lapse", "trials")
 """The settings that only results of yes and no have."""

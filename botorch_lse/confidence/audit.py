@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from botorch_lse._validation import in_interval, whole_number
+from botorch_lse.confidence import trials
 
 BETS = ((0.6, 0.0), (0.25, 0.2), (0.15, 0.5))
 """The stakes on how many drawn rows are wrong, as shares of the tolerance.
@@ -236,6 +237,7 @@ def audit_test(
     by_sign: bool = False,
     n_outputs: int = 1,
     has_references: bool = False,
+    by_trials: bool = False,
 ) -> AuditTest:
     r"""The test of the ``attempt``-th audit of a run.
 
@@ -255,6 +257,7 @@ def audit_test(
             them are on their true sides with probability ``2^-n_outputs`` or more.
         has_references: Whether rows are compared with others, whose bounds take their
             share of ``delta``.
+        by_trials: Whether results are yes or no, so that rows are judged by trials.
 
     Raises:
         ValueError: If a number is out of range.
@@ -266,7 +269,9 @@ def audit_test(
     if by_sign:
         mistaken = 1 - (1 - BY_SIGN) ** n_outputs
         return AuditTest(tolerance, 1 / risk, mistaken=mistaken, n_rows=n_rows)
-    mistaken = 0.0 if is_exact else MISTAKEN
+    mistaken = trials.MISTAKEN if by_trials else MISTAKEN
+    if is_exact:
+        mistaken = 0.0
     if n_rows is not None:
         few = too_many(tolerance, n_rows)
         mistaken = min(mistaken, (ALL_MISTAKEN * risk) ** (1 / few))
@@ -312,11 +317,15 @@ def audit_size(
     is_learnt: bool = False,
     by_sign: bool = False,
     n_outputs: int = 1,
+    level: float | None = None,
+    epsilon: float = 0.0,
+    agreement: float = 1.0,
 ) -> int:
     r"""The price of an audit: its measurements if all it draws is clearly right.
 
     Each draw costs a measurement, and more where a value is too near to the level for
-    the noise.
+    the noise. Where results are yes or no, each draw costs the trials that show the
+    side of its probability.
 
     Args:
         tolerance: The share of wrong rows that is tolerated, in (0, 1).
@@ -327,6 +336,15 @@ def audit_size(
         is_learnt: Whether the noise is learnt: some rows are measured twice.
         by_sign: Whether rows are judged by the side of one value alone.
         n_outputs: How many outputs have one value each.
+        level: Where results are yes or no, the level of the probability, in (0, 1). The
+            price is that of the side which takes more trials.
+        epsilon: The accuracy of the level.
+        agreement: The probability that a trial agrees with the side of its row: 1 where
+            rows above always say yes and rows below no. The price is then an
+            expectation.
+
+    Raises:
+        ValueError: If a number is out of range.
 
     Example:
         >>> audit_size(0.05, 0.05), audit_size(0.1, 0.05)
@@ -335,6 +353,10 @@ def audit_size(
         45
         >>> audit_size(0.05, 0.05, is_learnt=True), audit_size(0.05, 0.05, by_sign=True)
         (87, 134)
+        >>> audit_size(0.1, 0.05, level=0.75, epsilon=0.1)
+        198
+        >>> audit_size(0.1, 0.05, level=0.75, epsilon=0.1, agreement=0.95)
+        260
     """
     test = audit_test(
         tolerance,
@@ -344,8 +366,17 @@ def audit_size(
         is_learnt=is_learnt,
         by_sign=by_sign,
         n_outputs=n_outputs,
+        by_trials=level is not None,
     )
-    return test.remaining + is_learnt * NOISE_PAIRS
+    if level is None:
+        return test.remaining + is_learnt * NOISE_PAIRS
+    in_interval(level, "level", 0.0, 1.0)
+    in_interval(epsilon, "epsilon", 0.0, math.inf, closed_low=True)
+    in_interval(agreement, "agreement", 0.0, 1.0, closed_high=True)
+    lines = torch.tensor([level - epsilon, 1 - level - epsilon], dtype=torch.float64)
+    p = torch.full_like(lines, agreement)
+    each = trials.expected_trials(p, lines, test.mistaken)
+    return math.ceil(test.remaining * float(each.max()))
 
 
 def verdicts(

@@ -6,14 +6,28 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from botorch_lse._numerals import written
 from botorch_lse.confidence.audit import LOOKS, due, next_look, reach_of, verdicts
+from botorch_lse.confidence.trials import (
+    MISTAKEN as MISTAKEN_TRIALS,
+)
+from botorch_lse.confidence.trials import (
+    MOST_TRIALS,
+    UNFAIR,
+    expected_trials,
+    shows_more,
+)
 from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.functional.value_region import ValueRegion
+
+if TYPE_CHECKING:
+    from botorch_lse.models.outcomes import Outcome
 
 BY_SIDES = (
     "Expected noise that is stated, or one learnt standard deviation and rows that may "
@@ -92,6 +106,10 @@ class Judge(ABC):
     """The number of values that a measurement gives."""
     n_classes: int = 2
     """The number of answers that there are."""
+    most: int = LOOKS[-1]
+    """The largest number of measurements by which a row is judged."""
+    by_trials: bool = False
+    """Whether results are yes or no, so that rows are judged by repeated trials."""
 
     @abstractmethod
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
@@ -127,6 +145,32 @@ class Judge(ABC):
     def is_drawn(self, labels: Tensor) -> Tensor:
         r"""The rows from which the audit draws (``N`` bools)."""
         return torch.ones_like(labels, dtype=torch.bool)
+
+    def numbers(self, y: Tensor) -> Tensor:
+        r"""The results as numbers whose means are judged (``n`` or ``n x m``)."""
+        return y
+
+    def looks(
+        self, labels: Tensor, values: Values, mistaken: float, rows: Tensor
+    ) -> Tensor:
+        r"""The numbers of measurements, in all, at the next look of some rows.
+
+        Args:
+            labels: ``N`` numbers of the classes that are claimed.
+            values: The measurements.
+            mistaken: The probability that noise makes a wrong row look right.
+            rows: The rows, none of which has a verdict.
+        """
+        return next_look(values.counts[rows])
+
+    def expected(self, labels: Tensor, mistaken: float) -> Tensor:
+        r"""The expected numbers of measurements of rows that are right (``N``).
+
+        Args:
+            labels: ``N`` numbers of the classes that are claimed.
+            mistaken: The probability that noise makes a wrong row look right.
+        """
+        return torch.ones(len(labels), dtype=torch.float64)
 
     def missing(self, labels: Tensor, values: Values) -> Tensor:
         r"""The measurements needed before anything can be judged (``N`` counts)."""
@@ -256,9 +300,7 @@ class RegionJudge(Judge):
         self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
     ) -> Tensor:
         r"""Whether no cell that intervals allow has the class (``N`` bools)."""
-        may_be = self.region.allowed(lower, upper, strictly=False).flatten(1)
-        own = self.region.cells.classes.flatten(1) == labels.unsqueeze(-1)
-        return (labels != UNKNOWN) & ~(may_be & own).any(dim=-1)
+        return self.region.rules_out(labels, lower, upper)
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
         r"""The verdicts by the classes that the points of the box have."""
@@ -282,6 +324,203 @@ class RegionJudge(Judge):
     def up_to(self) -> str:
         r"""The clause on the outputs' accuracies, if they have any."""
         return " by more than epsilon" if any(self._accuracies) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class TrialsJudge(Judge):
+    r"""A judge of probabilities, of which trials show the sides.
+
+    For each level of an output trials may show that the probability is above it, or
+    that it is not, up to the accuracy. The claim is right if all that is left has the
+    claimed class. As a wrong row lies between levels, it looks right only if something
+    is shown of a level that is not so; each way to err gets its part of the probability
+    of a mistake (see ``RegionJudge``). Of levels above each other a higher one counts
+    as passed only with all lower ones, so that they are one way.
+
+    Args:
+        region: The region of probabilities.
+        outcomes: What is measured of each output.
+        believed: For each output ``N`` probabilities as they are believed, by which the
+            trials are foreseen.
+        accuracies: For each output its accuracy; default the region's.
+    """
+
+    region: ValueRegion
+    outcomes: tuple[Outcome, ...]
+    believed: Sequence[Tensor] = ()
+    accuracies: Sequence[float] | None = None
+
+    most = MOST_TRIALS
+    by_trials = True
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        r"""The number of the region's outputs."""
+        return self.region.n_outputs
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        r"""The number of the region's classes."""
+        return self.region.n_classes
+
+    def strict(self) -> TrialsJudge:
+        r"""The judge that allows for no accuracy, at the levels themselves."""
+        return replace(self, accuracies=[0.0] * self.n_outputs)
+
+    def ruled_out(
+        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether no cell that intervals allow has the class (``N`` bools)."""
+        return self.region.rules_out(labels, lower, upper)
+
+    def numbers(self, y: Tensor) -> Tensor:
+        r"""The results as shares of successes, grades too (``n`` or ``n x m``)."""
+        columns = y.view(len(y), self.n_outputs).unbind(dim=-1)
+        pairs = zip(self.outcomes, columns, strict=True)
+        found = [outcome.as_quantity(column) for outcome, column in pairs]
+        return torch.stack(found, dim=-1).view_as(y)
+
+    @property
+    def up_to(self) -> str:
+        r"""The accuracy, as a clause."""
+        return " by more than epsilon" if any(self._accuracies) else ""
+
+    @property
+    def _accuracies(self) -> Sequence[float]:
+        given = self.accuracies
+        return self.region.accuracies if given is None else given
+
+    def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
+        r"""The verdicts by what trials show of each level."""
+        rows = (values.counts > 0).nonzero().view(-1)
+        found = torch.zeros_like(labels, dtype=torch.int8)
+        if len(rows) == 0:
+            return found
+        seen = self._seen(labels, values, mistaken, rows)
+        is_right = torch.zeros_like(rows, dtype=torch.bool)
+        # Near a level both sides are right, up to the accuracy.
+        for ties in itertools.product((True, False), repeat=self.n_outputs):
+            now = seen.class_of(ties)
+            is_right |= (now == labels[rows]) & (now != UNKNOWN)
+        wide = replace(self, accuracies=[-one for one in self._accuracies])
+        against = wide._seen(labels, values, self.n_ways * UNFAIR, rows)
+        now = against.class_of([True] * self.n_outputs)
+        is_wrong = (now != labels[rows]) & (now != UNKNOWN)
+        is_wrong |= seen.least_more > values.most  # nothing more can be shown
+        found[rows] = torch.where(is_right, 1, -is_wrong.to(torch.int8)).to(torch.int8)
+        return found
+
+    def looks(
+        self, labels: Tensor, values: Values, mistaken: float, rows: Tensor
+    ) -> Tensor:
+        r"""The trials of rows after which something more may be shown."""
+        if len(rows) == 0:
+            return rows
+        more = self._seen(labels, values, mistaken, rows).least_more
+        return values.counts[rows] + more.clamp(1, values.most)
+
+    @cached_property
+    def least(self) -> int:
+        r"""The trials without which no side of some level is shown."""
+        each, none = MISTAKEN_TRIALS / self.n_ways, torch.zeros(1)
+        found = 1
+        for levels, epsilon in zip(
+            self.region.cells.levels, self._accuracies, strict=True
+        ):
+            lines = torch.cat((levels - epsilon, 1 - levels - epsilon)).view(1, -1)
+            _, more = shows_more(none, none.long(), lines, each, self.most)
+            found = max([found, *more.view(-1).tolist()])
+        return found
+
+    @property
+    def n_ways(self) -> int:
+        r"""The number of ways in which trials can make a wrong row look right."""
+        return sum(min(part.shape[1], 2) for part in self.region.cells.levels)
+
+    def _seen(
+        self, labels: Tensor, values: Values, mistaken: float, rows: Tensor
+    ) -> _Seen:
+        r"""The levels whose sides trials of some rows show."""
+        region, n = self.region.at(rows), values.counts[rows]
+        above, below, least = [], [], torch.full_like(n, values.most + 1)
+        for j, (levels, epsilon) in enumerate(
+            zip(region.cells.levels, self._accuracies, strict=True)
+        ):
+            if levels.shape[1] == 0:
+                above.append(levels.bool())
+                below.append(levels.bool())
+                continue
+            yes = (values.mean[rows, j] * n).round().long()
+            lines = levels.expand(len(rows), -1)
+            given = mistaken / self.n_ways, values.most
+            over, more_over = shows_more(yes, n, lines - epsilon, *given)
+            under, more_under = shows_more(n - yes, n, 1 - lines - epsilon, *given)
+            helps = region.cells.beside(labels[rows], j)
+            for is_shown, more, may in zip(
+                (over, under), (more_over, more_under), helps, strict=True
+            ):
+                open_ = torch.where(may & ~is_shown, more, values.most + 1)
+                least = torch.minimum(least, open_.amin(dim=-1))
+            above.append(over.long().cummin(dim=-1).values.bool())
+            below.append(under.flip(-1).long().cummin(dim=-1).values.flip(-1).bool())
+        return _Seen(region, above, below, least)
+
+    def expected(self, labels: Tensor, mistaken: float) -> Tensor:
+        r"""The expected trials of rows if what is believed is so (``N``).
+
+        Args:
+            labels: ``N`` numbers of the classes that are claimed.
+            mistaken: The probability that trials make a wrong row look right.
+        """
+        found, own = (
+            torch.ones(len(labels), dtype=torch.float64),
+            mistaken / self.n_ways,
+        )
+        parts = zip(
+            self.region.cells.levels, self._accuracies, self.believed, strict=True
+        )
+        for j, (levels, epsilon, p) in enumerate(parts):
+            over, under = self.region.cells.beside(labels, j)
+            each = torch.zeros_like(found)
+            for k, level in enumerate(levels.expand(len(labels), -1).mT):
+                for may, line, q in (
+                    (over[:, k], level - epsilon, p),
+                    (under[:, k], 1 - level - epsilon, 1 - p),
+                ):
+                    rows = (may & (q > line)).nonzero().view(-1)
+                    each[rows] += expected_trials(q[rows], line[rows], own)
+            # All outputs are tried at once; two levels of one take turns.
+            found = torch.maximum(found, each)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    r"""The levels whose sides trials show, of some rows.
+
+    Args:
+        region: The region at these rows.
+        above: For each output ``n x L_j`` bools: shown to be above the level.
+        below: Shown not to be.
+        least_more: ``n`` least numbers of further trials that may show something more
+            of what is claimed; more than may be made where none can.
+    """
+
+    region: ValueRegion
+    above: list[Tensor]
+    below: list[Tensor]
+    least_more: Tensor
+
+    def class_of(self, ties: Sequence[bool]) -> Tensor:
+        r"""The classes that are left, ``UNKNOWN`` where there are several (``n``).
+
+        Args:
+            ties: For each output whether what is shown both ways counts as above.
+        """
+        sides = zip(self.above, self.below, ties, strict=True)
+        each = [(o, u & ~o) if tie else (o & ~u, u) for o, u, tie in sides]
+        cells = self.region.cells
+        return cells.agreed(cells.allowed(*map(list, zip(*each, strict=True))))
 
 
 @dataclass(frozen=True, eq=False)

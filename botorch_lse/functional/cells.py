@@ -171,6 +171,23 @@ class Cells:
             highest = highest.maximum(torch.where(may_be, own, UNKNOWN))
         return torch.where(lowest == highest, lowest, UNKNOWN)
 
+    def beside(self, classes: Tensor, output: int) -> tuple[Tensor, Tensor]:
+        r"""Whether a class has cells above, and below, each level of an output.
+
+        Args:
+            classes: ``N`` numbers of classes.
+            output: ``j``.
+
+        Returns:
+            ``N x L_j`` bools for cells above the levels, and for those below.
+        """
+        shape = -1, *[1] * len(self.levels)
+        own = (self.classes == classes.view(shape)).movedim(output + 1, 1)
+        cells = own.flatten(2).any(-1) if own.ndim > 2 else own
+        up = cells.flip(-1).long().cummax(dim=-1).values.flip(-1).bool()
+        down = cells.long().cummax(dim=-1).values.bool()
+        return up[:, 1:], down[:, :-1]
+
     def matters(self, allowed: Tensor) -> tuple[Tensor, ...]:
         r"""Whether the class depends on each level of each output (``N x L_j`` bools).
 

@@ -204,6 +204,20 @@ class ValueRegion:
         found = self.cells.agreed(self.cells.allowed(above, below))
         return found.expand(len(lower[0]))
 
+    def rules_out(
+        self, classes: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether no cell that intervals allow has a row's class (``N`` bools).
+
+        Args:
+            classes: ``N`` numbers of classes, or ``UNKNOWN``, which is never ruled out.
+            lower: For each output ``N`` lower ends.
+            upper: For each output ``N`` upper ends.
+        """
+        may_be = self.allowed(lower, upper, strictly=False).flatten(1)
+        own = self.cells.classes.flatten(1) == classes.unsqueeze(-1)
+        return (classes != UNKNOWN) & ~(may_be & own).any(dim=-1)
+
     def codes(self, classes: Tensor) -> Tensor:
         r"""The codes of the sides of classes: 1 above, -1 below, 0 unknown."""
         above = classes == self.cells.n_classes - 1

@@ -17,10 +17,11 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_lse._validation import complaint, kind_of
+from botorch_lse.confidence.judges import TrialsJudge
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.goals.base import Goal
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Binary, Outcome
 
 Answer = TypeVar("Answer", Classification, OutputEstimate)
 Outcomes = Sequence[Outcome | None]
@@ -128,6 +129,25 @@ def on_latent_scale(goal: Goal, outcomes: Outcomes) -> Goal:
         wanted = "with levels, such as `Above(0.75)`, where `outcome` is given"
         raise UnsupportedError(complaint("goal", wanted, f"got {kind_of(goal)}"))
     return LatentRegion(goal, tuple(outcomes))
+
+
+def trials_judge(
+    goal: Goal, outcomes: Outcomes, answer: Classification | None = None
+) -> TrialsJudge | None:
+    r"""The judge of probabilities, if all outputs are yes or no, or grades.
+
+    Args:
+        goal: The question about latent functions.
+        outcomes: What is measured of each output.
+        answer: The answer, by whose probabilities trials are foreseen.
+    """
+    found = [one for one in outcomes if one and one.quantity == Binary.quantity]
+    if len(found) < len(outcomes):
+        return None
+    assert isinstance(goal, LatentRegion)  # with outcomes it always is
+    parts = () if answer is None else answer.outputs or (answer,)
+    believed = tuple(part.mean for part in parts)
+    return TrialsJudge(goal.asked.values, tuple(found), believed)
 
 
 def in_units(answer: Classification, outcomes: Outcomes) -> Classification:

@@ -10,7 +10,12 @@ from typing import Any, Protocol, cast
 from torch import Tensor
 
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.confidence.judges import Judge, LevelJudge, RegionJudge
+from botorch_lse.confidence.judges import (
+    Judge,
+    LevelJudge,
+    RegionJudge,
+    TrialsJudge,
+)
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
@@ -221,6 +226,7 @@ class AuditFacts:
         needs_repeats: Whether one value of a row says too little: its noise is not
             known, and its side not enough.
         noise_in_words: The noise that is known, in words.
+        least: The measurements of a row without which nothing is known of it.
     """
 
     n_outputs: int = 1
@@ -229,6 +235,7 @@ class AuditFacts:
     is_gaussian: bool = True
     needs_repeats: bool = False
     noise_in_words: str = "Gaussian noise of the given standard deviation"
+    least: int = 1
 
 
 class Auditable(Protocol):
@@ -270,6 +277,14 @@ def facts_for_audits(
         needs_repeats=not (knows_noise or judge is None or judge.knows_sides),
         noise_in_words=noise_in_words,
     )
+
+
+def facts_of_trials(judge: TrialsJudge | None) -> AuditFacts | None:
+    r"""The facts for audits of probabilities; ``None`` where trials show no side."""
+    if judge is None:
+        return None
+    words = "independent trials"
+    return AuditFacts(judge.n_outputs, noise_in_words=words, least=judge.least)
 
 
 def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:

@@ -75,6 +75,8 @@ class ComposedStrategy(Strategy):
         audit: ``(tolerance, delta)``; ``True`` stands for (0.05, 0.05). Once all is
             decided, measure rows drawn at random until at most ``tolerance`` of the
             others can be wrong, whatever the model, with probability ``1 - delta``.
+            Where results are yes or no, or grades, drawn rows are tried up to 256
+            times. ``audit_size`` gives the price.
         content_tol: Stop once the share above the level is known this well, though
             sides of rows are not. A number, such as 0.05, stands for
             ``ContentKnown(0.05)``, half of the posterior's 95 % interval as a share of

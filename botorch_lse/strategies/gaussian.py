@@ -43,7 +43,11 @@ from botorch_lse.functional.limits import moment_matched
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import Goal, Intervals
 from botorch_lse.goals.one_sided import CLEAR, side_of_all
-from botorch_lse.goals.outcome_levels import in_units, on_latent_scale
+from botorch_lse.goals.outcome_levels import (
+    in_units,
+    on_latent_scale,
+    trials_judge,
+)
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
@@ -69,6 +73,7 @@ from botorch_lse.strategies.algorithm import (
     AuditFacts,
     Step,
     facts_for_audits,
+    facts_of_trials,
     judge_of,
 )
 from botorch_lse.strategies.forecast import (
@@ -1179,22 +1184,29 @@ class GaussianAlgorithm(Algorithm):
     def audit_facts(self) -> AuditFacts | None:  # type: ignore[override]
         r"""The facts for audits; ``None`` where no measured value has a side.
 
-        Points of their own are measured elsewhere, and an answer of yes or no is on
-        neither side of a probability.
+        Points of their own are measured elsewhere. Counts of events, and numbers beside
+        answers, would need a test of their own.
         """
         layout = self.model.layout
         own = layout.items if layout.has_sources else self.pool
-        if self.items is not own or self.model.has_outcomes:
+        if self.items is not own:
             return None
+        if self.model.has_outcomes:
+            return facts_of_trials(trials_judge(self.goal, self.outcomes))
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
         return facts_for_audits(self.goal, knows_noise=knows_noise)
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
-        decided = self.model.layout.decided
-        means = [posterior.mean[decided] for posterior in belief.fits.posteriors]
-        judge = judge_of(self.goal, means)
+        judge: Judge | None
+        if self.model.has_outcomes:
+            answer = self.answer(belief, as_claimed=True)
+            judge = trials_judge(self.goal, self.outcomes, answer)
+        else:
+            decided = self.model.layout.decided
+            means = [posterior.mean[decided] for posterior in belief.fits.posteriors]
+            judge = judge_of(self.goal, means)
         assert judge is not None  # else there are no facts for audits
         return judge
 
@@ -1241,6 +1253,8 @@ class GaussianAlgorithm(Algorithm):
     def audit_noise_kind(self, belief: Belief) -> str:
         r"""The kind of knowledge about the noise; see ``AuditNote``."""
         fits = belief.fits
+        if self.model.has_outcomes:
+            return KNOWN  # trials have no noise but their own
         if self.model.burn_in is not None:
             return SIDE  # estimates, another one for each row
         if self.model.is_fixed or fits.has_known_noise:

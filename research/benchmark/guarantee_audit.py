@@ -23,9 +23,16 @@ from botorch_lse.confidence.audit import (
     too_many,
     verdicts,
 )
-from botorch_lse.confidence.judges import ParetoJudge, RegionJudge, Values
+from botorch_lse.confidence.judges import (
+    ParetoJudge,
+    RegionJudge,
+    TrialsJudge,
+    Values,
+)
+from botorch_lse.confidence.trials import MOST_TRIALS
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.regions import Above, Between, Levels, Region
+from botorch_lse.models.outcomes import Binary
 from botorch_lse.strategies.criteria.audit import Audit
 from botorch_lse.strategies.labels import LabelAudit
 from research.benchmark.engines import over
@@ -136,6 +143,53 @@ class FrontCase:
         return judge.rejected(values, lower, -lower, mistaken)
 
 
+@dataclass(frozen=True)
+class TrialsCase:
+    r"""A claim about a probability, whose rows are tried until their side is shown.
+
+    Args:
+        region: The region of probabilities.
+        label: The class that is claimed of all rows.
+        wrong: The probability of a yes in rows that are wrong,
+        right: and in rows that are right.
+    """
+
+    region: Region
+    label: int
+    wrong: float
+    right: float
+
+    def judged(
+        self, is_wrong: Tensor, mistaken: float, most: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        r"""Verdicts of rows, and how often each was tried, at most ``most`` times."""
+        verdict, look = self.by_state(mistaken, most)
+        p = torch.where(is_wrong, self.wrong, self.right).double()
+        found = torch.zeros_like(is_wrong, dtype=torch.int8)
+        counts = torch.zeros_like(is_wrong, dtype=torch.long)
+        yes = counts.clone()
+        while bool((is_open := found == 0).any()):
+            n, s = counts[is_open], yes[is_open]
+            more = look[n, s] - n
+            drawn = torch.binomial(more.double(), p[is_open], generator=generator)
+            n, s = n + more, s + drawn.long()
+            counts[is_open], yes[is_open] = n, s
+            found[is_open] = verdict[n, s]
+        return found, counts
+
+    def by_state(self, mistaken: float, most: int) -> tuple[Tensor, Tensor]:
+        r"""The verdicts by trials and yes, and the trials at the next look."""
+        side = torch.arange(most + 1)
+        n, s = (one.reshape(-1) for one in torch.meshgrid(side, side, indexing="ij"))
+        mean = (s / n.clamp_min(1)).double().unsqueeze(-1)
+        values = Values(mean, torch.zeros_like(mean), n, most)
+        judge = TrialsJudge(self.region.values, (Binary(),))
+        labels = torch.full_like(n, self.label)
+        verdict = judge.verdicts(labels, values, mistaken)
+        look = judge.looks(labels, values, mistaken, torch.arange(len(n)))
+        return verdict.view(len(side), -1), look.view(len(side), -1)
+
+
 BOTH = Above(0.0) & Above(0.0, output=1)
 IN_BOTH = RegionCase(BOTH, 1, (1.0, 0.0), (0.0, CLEAR))
 """Wrong rows are out by one of the outputs."""
@@ -145,6 +199,10 @@ OUT_OF_BAND = RegionCase(Between(-1e-8, 1e-8), 0, (1.0,))
 """Wrong rows are in a narrow band, which noise leaves on both sides."""
 THREE = RegionCase(Levels((0.0, 2 * CLEAR)), 1, (1.0,))
 """The claim is the class in the middle."""
+OFTEN = TrialsCase(Above(0.75, 0.05), 1, 0.7, 1.0)
+RARELY = TrialsCase(Above(0.2, 0.1), 0, 0.3, 0.0)
+HALFWAY = TrialsCase(Between(0.2, 0.8), 1, 0.8 + 1e-9, 0.5)
+"""Claims of probabilities: above, below, and between levels."""
 
 
 @dataclass(frozen=True)
@@ -179,12 +237,12 @@ class Scenario:
     attempts: int = 1
     patience: int = MOST_WRONG
     in_loop: bool = False
-    of: RegionCase | FrontCase | None = None
+    of: RegionCase | FrontCase | TrialsCase | None = None
 
     @property
     def n_outputs(self) -> int:
         r"""How many values a measurement gives."""
-        if self.of is None:
+        if self.of is None or isinstance(self.of, TrialsCase):
             return 1
         return 2 if isinstance(self.of, FrontCase) else len(self.of.directions)
 
@@ -206,6 +264,7 @@ class Scenario:
             by_sign=self.by_sign,
             n_outputs=self.n_outputs,
             has_references=isinstance(self.of, FrontCase),
+            by_trials=isinstance(self.of, TrialsCase),
         )
 
 
@@ -235,6 +294,10 @@ SCENARIOS = (
     Scenario("out of a band", partial(at, LINE), of=OUT_OF_BAND),
     Scenario("between two levels", partial(at, LINE), of=THREE),
     Scenario("out of a Pareto set", partial(at, LINE), of=FrontCase()),
+    Scenario("yes or no, at the line", partial(at, LINE), most=MOST_TRIALS, of=OFTEN),
+    Scenario("the same, 50 rows", partial(at, LINE), 50, 0.0599, most=32, of=OFTEN),
+    Scenario("yes or no, rarely", partial(at, LINE), most=MOST_TRIALS, of=RARELY),
+    Scenario("yes or no, in a band", partial(at, LINE), most=MOST_TRIALS, of=HALFWAY),
     Scenario("wrong rows are those most sure", partial(near_sorted, True)),
     Scenario("wrong rows are those least sure", partial(near_sorted, False)),
     Scenario("wrong rows are neighbours", partial(near, 100.0)),
@@ -311,6 +374,9 @@ def judged(
 ) -> tuple[Tensor, Tensor]:
     r"""Verdicts on rows with these margins, and how often each was measured."""
     generator = torch.Generator().manual_seed(seed + 1)
+    if isinstance(scenario.of, TrialsCase):
+        weaker = mistaken ** (1 / divisor)
+        return scenario.of.judged(margins < 0, weaker, scenario.most, generator)
     # What the looks add to the sum of a row's values, each in one draw.
     looks = [look for look in LOOKS if look <= scenario.most]
     added = torch.tensor([1.0, *(b - a for a, b in pairwise(looks))]).sqrt()
@@ -430,6 +496,7 @@ POWER = (
     ("clear, one measurement a row", Scenario("", most=1)),
     ("clear, noise learnt", Scenario("", is_learnt=True)),
     ("clear, by the side of one value", Scenario("", most=1, by_sign=True)),
+    ("yes, 0.75 +- 0.05", Scenario("", partial(at, LINE), most=MOST_TRIALS, of=OFTEN)),
     ("30 sd about the level", Scenario("", partial(near, 30.0))),
     ("10 sd about the level", Scenario("", partial(near, 10.0))),
 )

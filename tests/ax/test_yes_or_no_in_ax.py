@@ -195,3 +195,21 @@ def test_cards_speak_of_probabilities():
     assert figure.layout.yaxis.title.text == "probability of y"
     table = cards["LevelSetAnalysis"].df
     assert bool(((table["lower"] >= 0) & (table["upper"] <= 1)).all())
+
+
+@pytest.mark.slow
+def test_an_audited_run_goes_on_after_loading_with_the_same_rows(tmp_path):
+    pool = Pool(torch.linspace(0, 2, 61, dtype=torch.float64).view(-1, 1))
+    given = {"beta": 4.0, "batch_size": 10, "audit": (0.4, 0.3), "rule": Straddle()}
+    model = GaussianProcess(kernel(), outcome=Binary())
+    strategy = Strategy(pool, Above(0.5, epsilon=0.3), model=model, **given)
+    whole, file = client_for(strategy), str(tmp_path / "run.json")
+    run_experiment(whole, answer)
+    assert state_of(whole).stop_reason == "audited"
+    client, n = client_for(strategy), len(rows_of(whole))
+    run_experiment(client, answer, storage=file, max_trials=n - 2)
+    assert state_of(client).run.notes[0].claim is not None  # within the audit
+    client = Client.load_from_json_file(file)
+    run_experiment(client, answer)
+    assert rows_of(client) == rows_of(whole)
+    assert state_of(client).stop_reason == "audited"

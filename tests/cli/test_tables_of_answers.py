@@ -210,3 +210,27 @@ def test_a_true_value_is_a_probability(lab: Lab) -> None:
     lab.write("candidates.csv", HILL.replace("n", "2").replace("2ame", "name"))
     call = call.replace("--key name", "")
     assert "expected a probability of yes, but got '200'" in lab.refused(call)
+
+
+@pytest.mark.slow
+def test_an_audit_tries_drawn_candidates_until_they_are_clear(
+    lab: Lab, closed_figures: None
+) -> None:
+    bench, told = random.Random(0), "--epsilon 0.2 --outcome yes-no --audit 0.3,0.2"
+    call = f"next candidates.csv --above 0.5 --column works --key name --batch 8 {told}"
+    said = lab.call(f"{call} --beta 4 --first 10")
+    for _ in range(30):
+        if "confirmed it" in said:
+            break
+        lab.fill(
+            "sheet.csv",
+            lambda line: "yes" if bench.random() < chance(line) else "no",
+            "works",
+        )
+        said = lab.call("next")
+    assert "candidates drawn at random confirmed it" in said
+    assert "assumes independent trials" in lab.call("answer")
+
+
+def test_an_audit_may_be_asked_for(lab: Lab) -> None:
+    assert "sheet.csv: " in lab.call(f"{CALL} --audit")

@@ -452,7 +452,7 @@ NEEDS: list[Need] = [
     ("model", OUTCOMES, "asks", REGIONS),
     ("model", OUTCOMES, "history", ["none"]),
     ("model", OUTCOMES, "noise", ["learnt"]),
-    ("model", OUTCOMES, "audit", ["none"]),
+    ("model", [*OUTCOMES[2:4]], "audit", ["none"]),
     ("model", OUTCOMES, "content", but("content", "MinimumU")),
     ("model", OUTCOMES, "truth", but("truth", "low", "high")),
     ("model", OUTCOMES[1::2], "prior", ["as it is"]),
@@ -760,6 +760,8 @@ class Maker:
             "max_repeats": self.case["repeats"],
         }
         found = {name: None if x == "None" else int(x) for name, x in read.items()}
+        if self.outcome is not None and self.case["audit"] == "audited":
+            found["max_repeats"] = None  # one or two trials show no side
         most, repeats = found["batch_size"], found["max_repeats"]
         if most is not None and repeats is not None:
             found["batch_size"] = min(most, len(self.pool) * repeats)

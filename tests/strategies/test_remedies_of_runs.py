@@ -22,6 +22,7 @@ from botorch_lse.strategies import (
     Above,
     Below,
     Between,
+    Binary,
     GaussianProcess,
     LSEStrategy,
     MELKLinearStrategy,
@@ -285,6 +286,17 @@ def an_audit_of_other_rows(_: Path) -> Going:
     yield lambda: Strategy(pool, region, model=model, audit=(0.2, 0.1))
     assert Strategy(POOL, region, model=model, audit=(0.2, 0.1))
     assert Strategy(pool, region, model=model)
+
+
+@case("audit:audits#4", "Give a larger `epsilon`, allow for more repeats")
+def an_audit_of_probabilities_by_too_few_trials(_: Path) -> Going:
+    model = GaussianProcess(outcome=Binary())
+    given: Any = {"model": model, "max_repeats": 2}
+    yield lambda: Strategy(POOL, Above(0.75, 0.05), audit=(0.2, 0.1), **given)
+    assert Strategy(POOL, Above(0.75, 0.3), audit=(0.2, 0.1), **given)
+    assert Strategy(POOL, Above(0.75, 0.05), **given)
+    given["max_repeats"] = 3
+    assert Strategy(POOL, Above(0.75, 0.05), audit=(0.2, 0.1), **given)
 
 
 @case("loop:Strategy.with_history#1", "Leave `history` out")

@@ -347,13 +347,6 @@ def test_goals_and_models_that_have_no_probabilities_are_refused():
             Above(0.5) & Above(0.5, output=1),
             model=GaussianProcess(correlated=True, outcome=outcome),
         )
-    with pytest.raises(ValueError, match="a region of measured numbers"):
-        Strategy(
-            line(),
-            Above(0.5),
-            model=GaussianProcess(outcome=outcome),
-            audit=(0.1, 0.05),
-        )
 
 
 @pytest.mark.parametrize(

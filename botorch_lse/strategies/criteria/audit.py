@@ -11,6 +11,7 @@ left of ``delta``.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,22 +23,20 @@ from botorch_lse._numerals import written
 from botorch_lse.confidence.audit import (
     KNOWN,
     LEARNT,
-    LOOKS,
     NOISE_PAIRS,
     NOISE_SHARE,
     REFERENCE_SHARE,
     SIDE,
     AuditTest,
-    audit_size,
     audit_test,
     check_statement,
     doubt_test,
     most_wrong,
-    next_look,
     noise_bound,
     spent,
 )
 from botorch_lse.confidence.judges import BY_SIDES, Judge, Values
+from botorch_lse.confidence.trials import MOST_TRIALS
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content, difference_limits
 from botorch_lse.data.observations import Observations, derived
@@ -159,6 +158,7 @@ class Claim:
             new: The measurements, ``k`` values or means of replicates, or ``k x m``.
             noise_var: Noise variances of what is told, likewise.
         """
+        new = replace(new, y=self.judge.numbers(new.y))
         y = new.y.double().view(len(new), self.judge.n_outputs)
         # If a row is measured more than twice at once, the extremes stand for the two
         # values: in sorted values none is the first, and these are never too near.
@@ -210,7 +210,12 @@ class Claim:
         )
 
     def wanted(
-        self, left: Tensor, missing: Tensor, needs_pairs: bool, out: Tensor | int = 0
+        self,
+        left: Tensor,
+        missing: Tensor,
+        needs_pairs: bool,
+        out: Tensor,
+        given: tuple[Values, float],
     ) -> Tensor:
         r"""The measurements that each drawn row needs for its next look (``N`` counts).
 
@@ -219,13 +224,17 @@ class Claim:
             missing: ``N`` counts: nothing is judged before they are there.
             needs_pairs: Whether nothing is judged before the ``pairs`` are there.
             out: ``N``, how often each row is being measured.
+            given: The measurements, and the probability of a mistake, by which rows are
+                judged.
         """
         if needs_pairs:
             looks = torch.ones_like(self.counts).index_fill(0, self.pairs, 2)
         elif bool((missing > 0).any()):
             looks = torch.ones_like(self.counts)
         else:
-            looks = next_look(self.counts)
+            rows = self.drawn[self.verdict[self.drawn] == 0]
+            looks = self.counts.clone()
+            looks[rows] = self.judge.looks(self.labels, *given, rows)
         more = (looks - self.counts - out).clamp_min(0)
         more = torch.where((self.verdict == 0) & (more <= left), more, 0)
         is_drawn = torch.zeros_like(more, dtype=torch.bool)
@@ -386,7 +395,10 @@ class Audit(Criterion):
         std = (variance / times).sqrt()
         if note.noise_std is not None:
             std = note.noise_std.expand_as(std)
-        most, is_gaussian = self.max_repeats or LOOKS[-1], True
+        assert note.claim is not None  # its rows are measured
+        most, is_gaussian = note.claim.judge.most, True
+        if self.max_repeats is not None:
+            most = min(most, self.max_repeats)
         if note.noise == SIDE:
             std, most = torch.zeros_like(std), 1
         elif note.noise == KNOWN:
@@ -457,6 +469,7 @@ class Audit(Criterion):
             by_sign=note.noise == SIDE,
             n_outputs=claim.judge.n_outputs,
             has_references=not claim.judge.by_itself,
+            by_trials=claim.judge.by_trials,
         )
 
     def _share(self, claim: Claim) -> float:
@@ -482,7 +495,8 @@ class Audit(Criterion):
             return run.rows(request)
         out = self._items_of(request.pending).bincount(minlength=len(claim.labels))
         missing, left = self._missing(note), request.left[self.pool.of_target]
-        wanted = claim.wanted(left, missing, note.needs_pairs, out)
+        given = self._values(note), self._test(note).mistaken
+        wanted = claim.wanted(left, missing, note.needs_pairs, out, given)
         chosen: list[Tensor] = []
         size = request.size
         first = missing.nonzero().view(-1)
@@ -500,6 +514,8 @@ class Audit(Criterion):
     def reason(self, note: AuditNote, run: Run, answer: Classification) -> str | None:
         r"""The result of the audit; ``"decided"`` if there is nothing to audit."""
         if note.ended == AUDITED:
+            if answer.class_names:  # names are no sides
+                return AUDITED
             # That no row of one side was found does not say that there is none.
             if not bool(answer.above.any()):
                 return NONE_FOUND
@@ -645,29 +661,42 @@ class Audit(Criterion):
 
     def forecast(self, note: AuditNote, run: Run, told: int) -> Forecast:
         r"""The expected number of evaluations for learning and the audit after it."""
-        if note.claim is not None:
-            test = self._test(note).after(note.claim.judged)
-            pairs = (2 - note.claim.counts[note.claim.pairs]).clamp_min(0)
+        if (claim := note.claim) is not None:
+            test = self._test(note).after(claim.judged)
+            pairs = (2 - claim.counts[claim.pairs]).clamp_min(0)
             more = int(pairs.sum()) // 2 if note.needs_pairs else 0
             more += int(self._missing(note).sum())
             basis = "The rest of the audit, if all rows to come are right."
-            return Forecast(test.remaining + more, basis)
+            each = claim.judge.expected(claim.labels, test.mistaken)[claim.rows]
+            return Forecast(
+                math.ceil(test.remaining * float(each.mean())) + more, basis
+            )
         found = run.forecast(told)
         if found.observations is None:
             return found
-        noise = note.noise
-        if note.attempt == 0:
-            noise = run.ask(_audited(run).audit_noise_kind)
-        price = audit_size(
-            self.tolerance,
-            self.delta,
-            n_rows=max(1, int((~note.measured).sum())),
-            is_learnt=noise == LEARNT,
-            by_sign=noise == SIDE,
-            n_outputs=_facts_of(run).n_outputs,
-        )
+        price = self._price(note, run)
         basis = f"{found.basis} Then an audit of {price}, if the answer is right."
         return Forecast(found.observations + price, basis)
+
+    def _price(self, note: AuditNote, run: Run) -> int:
+        r"""The measurements of an audit that is to come, if all rows are right."""
+        noise, rows = note.noise, ~note.measured
+        if note.attempt == 0:
+            noise = run.ask(_audited(run).audit_noise_kind)
+        judge, n_outputs = run.ask(_audited(run).audit_judge), _facts_of(run).n_outputs
+        test = self.make_test(
+            self.tolerance,
+            self.delta,
+            n_rows=max(1, int(rows.sum())),
+            is_learnt=noise == LEARNT,
+            by_sign=noise == SIDE,
+            n_outputs=n_outputs,
+            by_trials=judge.by_trials,
+        )
+        labels = _labels(run.ask(run.algorithm.answer, as_claimed=True))
+        each = judge.expected(labels, test.mistaken)[rows]
+        mean = float(each.mean()) if len(each) else 1.0
+        return math.ceil(test.remaining * mean) + NOISE_PAIRS * (noise == LEARNT)
 
 
 def audits(
@@ -703,11 +732,22 @@ def audits(
     if facts is None:
         raise ValueError(
             "Expected no `audit` where one measurement of a row does not show whether "
-            "its side is right: it needs one level or a region of measured numbers, "
-            "all outputs in one measurement, and no `targets`. Leave `audit` out."
+            "its side is right: it needs one level or a region of measured numbers (or "
+            "of outputs that all are yes or no, or grades), all outputs in one "
+            "measurement, and no `targets`. Leave `audit` out."
         )
     if facts.needs_repeats and max_repeats == 1:
         raise ValueError(BY_SIDES)
+    if facts.least > (MOST_TRIALS if max_repeats is None else max_repeats):
+        most = f"{MOST_TRIALS}, the most that are made"
+        if max_repeats is not None:
+            most = f"`max_repeats={max_repeats}`"
+        raise ValueError(
+            "Expected an `audit` of probabilities to tell sides by the trials that a "
+            f"row may have, but at such a level it takes {facts.least} where all agree,"
+            f" more than {most}. Give a larger `epsilon`, allow for more repeats, or "
+            "leave `audit` out."
+        )
     return (Audit(pool, *audit, max_repeats),)
 
 

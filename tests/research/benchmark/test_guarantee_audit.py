@@ -27,10 +27,11 @@ from research.benchmark.registry import Options, find
 from tests.covering import more_when_slow
 
 FAST = [scenario for scenario in SCENARIOS if not scenario.in_loop]
+CASES = [pytest.param(one, marks=[pytest.mark.slow] * (one.most > 32)) for one in FAST]
 
 
 @more_when_slow("runs", 500, 10_000)
-@pytest.mark.parametrize("scenario", FAST, ids=[scenario.name for scenario in FAST])
+@pytest.mark.parametrize("scenario", CASES, ids=[scenario.name for scenario in FAST])
 def test_wrong_claims_pass_rarely_and_often_with_weak_limits(scenario, runs) -> None:
     promised = outcome(scenario, runs, 1.0).wrong
     assert promised.wrong <= DELTA * runs + 2 * (DELTA * runs) ** 0.5
