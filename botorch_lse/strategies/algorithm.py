@@ -14,7 +14,6 @@ from botorch_lse.confidence.judges import (
     Judge,
     LevelJudge,
     RegionJudge,
-    TrialsJudge,
 )
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
@@ -219,8 +218,6 @@ class AuditFacts:
 
     Args:
         n_outputs: How many values a measurement has.
-        accuracy: The distance from the level within which a side may be wrong; ``None``
-            where sides are not those of one level.
         by_itself: Whether a row is right or wrong by itself, not beside others.
         is_gaussian: Whether noise that is known is Gaussian; else it is sub-Gaussian.
         needs_repeats: Whether one value of a row says too little: its noise is not
@@ -230,7 +227,6 @@ class AuditFacts:
     """
 
     n_outputs: int = 1
-    accuracy: float | None = None
     by_itself: bool = True
     is_gaussian: bool = True
     needs_repeats: bool = False
@@ -271,20 +267,11 @@ def facts_for_audits(
         return None
     return AuditFacts(
         facts.n_outputs,
-        goal.epsilon if facts.has_one_level else None,
         by_itself=judge is None or judge.by_itself,
         is_gaussian=is_gaussian,
         needs_repeats=not (knows_noise or judge is None or judge.knows_sides),
         noise_in_words=noise_in_words,
     )
-
-
-def facts_of_trials(judge: TrialsJudge | None) -> AuditFacts | None:
-    r"""The facts for audits of probabilities; ``None`` where trials show no side."""
-    if judge is None:
-        return None
-    words = "independent trials"
-    return AuditFacts(judge.n_outputs, noise_in_words=words, least=judge.least)
 
 
 def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:

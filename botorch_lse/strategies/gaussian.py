@@ -73,7 +73,6 @@ from botorch_lse.strategies.algorithm import (
     AuditFacts,
     Step,
     facts_for_audits,
-    facts_of_trials,
     judge_of,
 )
 from botorch_lse.strategies.forecast import (
@@ -1192,7 +1191,11 @@ class GaussianAlgorithm(Algorithm):
         if self.items is not own:
             return None
         if self.model.has_outcomes:
-            return facts_of_trials(trials_judge(self.goal, self.outcomes))
+            judge = trials_judge(self.goal, self.outcomes)
+            if judge is None:
+                return None
+            told, words = judge.n_outputs, "independent trials"
+            return AuditFacts(told, noise_in_words=words, least=judge.least)
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
         return facts_for_audits(self.goal, knows_noise=knows_noise)

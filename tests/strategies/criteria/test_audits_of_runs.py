@@ -61,7 +61,7 @@ class Stubborn(Algorithm):
     size: int = 16
     kind: str = "known"
 
-    audit_facts = AuditFacts(accuracy=0.0, noise_in_words="Gaussian noise")
+    audit_facts = AuditFacts(noise_in_words="Gaussian noise")
 
     def start(self, seed):
         return None
