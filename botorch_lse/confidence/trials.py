@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from botorch_lse._device import CPU
+
 MISTAKEN = 0.5
 """The probability that trials make a wrong row look right, at all looks together.
 The audit's test accounts for the wrong rows that are missed so. As many trials go to
@@ -65,10 +67,10 @@ def least_successes(line: float, mistaken: float, most: int) -> Tensor:
         over paths.
     """
     if line <= 0:
-        return torch.zeros(most, dtype=torch.long)
+        return torch.zeros(most, dtype=torch.long, device=CPU)
     step = math.ceil(line * STEPS - ROUNDING)
     if step >= STEPS:
-        return torch.arange(2, most + 2)
+        return torch.arange(2, most + 2, device=CPU)
     return torch.from_numpy(_bounds(step, mistaken, most))
 
 
@@ -152,7 +154,7 @@ def expected_trials(
         rows = step == k
         bounds = least_successes(k / STEPS, mistaken, most).numpy()
         grid = np.linspace(0.0, 1.0, 101)
-        trials = np.interp(p[rows].numpy(), grid, _paths(bounds, grid)[1])
+        trials = np.interp(p[rows].cpu().numpy(), grid, _paths(bounds, grid)[1])
         found[rows] = torch.from_numpy(trials).to(p)
     return found
 
@@ -183,8 +185,8 @@ def shows_more(
     tables = [least_successes(k / STEPS, mistaken, most) for k in each.tolist()]
     # Before any trial nothing is shown, but where a claim cannot be wrong.
     first = (each > 0).long().unsqueeze(-1)
-    ahead = torch.arange(most + 1)
-    lacks = torch.cat((first, torch.stack(tables)), dim=1) - ahead
+    ahead = torch.arange(most + 1, device=line.device)
+    lacks = torch.cat((first, torch.stack(tables).to(first)), dim=1) - ahead
     n = trials.clamp_max(most).unsqueeze(-1)
     # Trials that succeed leave the number of failures as it is.
     enough = (successes - trials).view(-1, 1, 1) >= lacks[place]
