@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_lse.confidence.classify import ABOVE, BELOW
 from botorch_lse.data.observations import Observations
+from botorch_lse.functional.cells import UNKNOWN
 from botorch_lse.goals.base import Goal
 from botorch_lse.surrogate.posterior import row_means
 
@@ -26,13 +27,18 @@ class OneSided:
         side: ``"above"`` or ``"below"``.
         n_other: How many rows have a mean on the other side, each within its noise.
         n_rows: How many rows were measured.
+        of_classes: Whether sides are those of classes with names, of which all rows
+            may have one.
     """
 
     side: str
     n_other: int
     n_rows: int
+    of_classes: bool = False
 
     def __str__(self) -> str:
+        if self.of_classes:
+            return "No two classes were found so far"
         if self.n_other == 0:
             return f"Every value so far lies {self.side} the level"
         other = "below" if self.side == "above" else "above"
@@ -80,6 +86,11 @@ def side_of_all(
         region = goal.region(means) or region
     here, pairs = region.at(rows), list(zip(means, errors, strict=True))
     side = here.sides_between([m - e for m, e in pairs], [m + e for m, e in pairs])
+    if goal.facts.class_names:
+        ends = [m - e for m, e in pairs], [m + e for m, e in pairs]
+        found = here.class_between(*ends)
+        n_found = len(found[found != UNKNOWN].unique())
+        return OneSided("below", 0, len(side), True) if n_found < 2 else None
     as_read = here.sides_between(means, means)
     for name, other in (("below", ABOVE), ("above", BELOW)):
         if not bool((side == other).any()):

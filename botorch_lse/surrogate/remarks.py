@@ -98,13 +98,20 @@ def on_few_levels(y: Tensor, rows: Tensor, output: int = 0) -> Remark | None:
     if not few or n_rows < LEAST_ROWS or len(levels) < 2:  # one: said elsewhere
         return None
     numbers = ", ".join(map(written, levels))
+    remedy = (
+        "Tell the mean of several measurements of each row with its variance, "
+        "`Observations(rows, means, variances)`, or a number of finer resolution."
+    )
+    if levels.tolist() == [0.0, 1.0]:
+        remedy = (
+            "If they are answers of yes and no, give "
+            "`model=GaussianProcess(outcome=Binary())` and a probability as the level."
+        )
     return Remark(
         "levels",
         f"The values take {len(levels)} different numbers only ({numbers}), and the "
         "model takes them for continuous ones with Gaussian noise: its probabilities "
-        "and intervals are rough guides. Tell the mean of several measurements of each "
-        "row with its variance, `Observations(rows, means, variances)`, or a number "
-        "of finer resolution.",
+        f"and intervals are rough guides. {remedy}",
         output=output,
     )
 

@@ -3,6 +3,7 @@ r"""Classes without an order: phases, species, and what is decided about them.""
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -32,6 +33,7 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
 )
+from botorch_lse.surrogate.remarks import DataWarning
 
 NAMES = ("solid", "liquid", "gas")
 PHASES = Classes(NAMES)
@@ -187,6 +189,34 @@ def test_shares_may_be_measured_as_numbers() -> None:
     assert state.stop_reason == "decided"
     assert answer.classes is not None
     assert torch.equal(answer.classes[sure], (x > 0.5).long()[sure])
+
+
+def test_learnt_shares_decide_once_two_classes_were_found() -> None:
+    x = torch.linspace(0, 1, 25, dtype=torch.float64)
+    goal = Classes(("alpha", "beta"), epsilon=0.1)
+    pool = Pool(x.unsqueeze(-1))
+    model = GaussianProcess(noise_std=0.01)
+    strategy = Strategy(pool, goal, model=model, batch_size=5, max_observations=20)
+    for middle in (0.5, 2.0):
+        share = torch.special.ndtr(4 * (x - middle))
+        state = strategy.init(seed=0)
+        while not state.is_done:
+            rows = strategy.ask(state).order
+            y = torch.stack((1 - share, share), dim=-1)[rows]
+            state = strategy.tell(state, Observations(rows, y))
+        if middle < 1:
+            assert state.stop_reason == "decided"
+        else:
+            assert "No two classes were found" in state.classification.guarantee
+            assert bool(state.classification.undecided.all())
+
+
+def test_labels_told_as_numbers_are_named() -> None:
+    pool, labels = map_of_phases(9)
+    strategy = Strategy(pool, PHASES, batch_size=9, max_observations=36)
+    with pytest.warns(DataWarning, match=r"give `model=GaussianProcess\(outcome="):
+        played(strategy, labels)
+    played(replace(strategy, model=LEARNT), labels)  # the remedy
 
 
 def test_runs_resume_and_are_stored() -> None:
