@@ -10,11 +10,7 @@ from typing import Any, Protocol, cast
 from torch import Tensor
 
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.confidence.judges import (
-    Judge,
-    LevelJudge,
-    RegionJudge,
-)
+from botorch_lse.confidence.judges import Judge, LevelJudge, RegionJudge
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations

@@ -27,12 +27,14 @@ from botorch_lse.plotting.report import report_of
 from botorch_lse.strategies import (
     Binary,
     Classes,
+    ExpectedMisclassification,
     GaussianProcess,
     Random,
     State,
     Straddle,
     Strategy,
 )
+from botorch_lse.strategies.composed import default_rule
 from botorch_lse.surrogate.remarks import DataWarning
 
 NAMES = ("solid", "liquid", "gas")
@@ -165,6 +167,13 @@ def test_a_class_that_is_never_found_does_not_hinder_others() -> None:
     assert float(answer.outputs[3].mean.max()) < 0.2
     assert answer.likeliest is not None
     assert float((answer.likeliest != labels).double().mean()) < 0.15
+
+
+def test_many_classes_are_looked_for_by_straddle() -> None:
+    pool, _ = map_of_phases(9)
+    for n, wanted in ((5, ExpectedMisclassification), (6, Straddle)):
+        goal = Classes(tuple(f"phase {k}" for k in range(n)))
+        assert isinstance(default_rule(goal, pool).rules[0], wanted)
 
 
 def test_nothing_is_learnt_while_one_class_alone_was_found() -> None:
