@@ -851,7 +851,10 @@ class Maker:
         rng, name, pool = self.rng, self.row.cls.__name__, self.pool
         if name.startswith("HRAGE") and rng.random() < 0.5:
             features = None if pool.features is None else pool.features[::2]
-            return {"targets": Pool(pool.X[::2], features=features)}
+            targets = {"targets": Pool(pool.X[::2], features=features)}
+            # With these ends it would be refused, as it is now and then.
+            without = dict.fromkeys(self.ends())
+            return targets if rng.random() < 0.2 else targets | without
         if self.row.is_linear:
             return {"design": "gaps"}
         if name == "ImplicitLSEStrategy":
