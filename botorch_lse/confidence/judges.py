@@ -244,8 +244,41 @@ class LevelJudge(Judge):
         return f", the level being {self.level:.9g} as estimated before the audit"
 
 
+class _OfRegion(Judge):
+    r"""The judges that ask a region, up to the accuracies of its outputs."""
+
+    region: ValueRegion
+    accuracies: Sequence[float] | None
+
+    @property
+    def _accuracies(self) -> Sequence[float]:
+        given = self.accuracies
+        return self.region.accuracies if given is None else given
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        r"""The number of the region's outputs."""
+        return self.region.n_outputs
+
+    @property
+    def n_classes(self) -> int:  # type: ignore[override]
+        r"""The number of the region's classes."""
+        return self.region.n_classes
+
+    @property
+    def up_to(self) -> str:
+        r"""The accuracy, as a clause."""
+        return " by more than epsilon" if any(self._accuracies) else ""
+
+    def ruled_out(
+        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
+    ) -> Tensor:
+        r"""Whether no cell that intervals allow has the class (``N`` bools)."""
+        return self.region.rules_out(labels, lower, upper)
+
+
 @dataclass(frozen=True, eq=False)
-class RegionJudge(Judge):
+class RegionJudge(_OfRegion):
     r"""A judge that asks a region about the values, give or take their noise.
 
     A row's outputs lie in a box around its means, unless noise has carried one of them
@@ -274,33 +307,12 @@ class RegionJudge(Judge):
         return replace(self, accuracies=[0.0] * self.n_outputs)
 
     @property
-    def _accuracies(self) -> Sequence[float]:
-        given = self.accuracies
-        return self.region.accuracies if given is None else given
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        r"""The number of the region's outputs."""
-        return self.region.n_outputs
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        r"""The number of the region's classes."""
-        return self.region.n_classes
-
-    @property
     def knows_sides(self) -> bool:
         r"""Whether each output has one level at most.
 
         Between two of them, a value of an output may hardly ever lie.
         """
         return all(part.shape[1] <= 1 for part in self.region.cells.levels)
-
-    def ruled_out(
-        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
-    ) -> Tensor:
-        r"""Whether no cell that intervals allow has the class (``N`` bools)."""
-        return self.region.rules_out(labels, lower, upper)
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
         r"""The verdicts by the classes that the points of the box have."""
@@ -327,7 +339,7 @@ class RegionJudge(Judge):
 
 
 @dataclass(frozen=True, eq=False)
-class TrialsJudge(Judge):
+class TrialsJudge(_OfRegion):
     r"""A judge of probabilities, of which trials show the sides.
 
     For each level of an output trials may show that the probability is above it, or
@@ -353,25 +365,9 @@ class TrialsJudge(Judge):
     most = MOST_TRIALS
     by_trials = True
 
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        r"""The number of the region's outputs."""
-        return self.region.n_outputs
-
-    @property
-    def n_classes(self) -> int:  # type: ignore[override]
-        r"""The number of the region's classes."""
-        return self.region.n_classes
-
     def strict(self) -> TrialsJudge:
         r"""The judge that allows for no accuracy, at the levels themselves."""
         return replace(self, accuracies=[0.0] * self.n_outputs)
-
-    def ruled_out(
-        self, labels: Tensor, lower: Sequence[Tensor], upper: Sequence[Tensor]
-    ) -> Tensor:
-        r"""Whether no cell that intervals allow has the class (``N`` bools)."""
-        return self.region.rules_out(labels, lower, upper)
 
     def numbers(self, y: Tensor) -> Tensor:
         r"""The results as shares of successes, grades too (``n`` or ``n x m``)."""
@@ -379,16 +375,6 @@ class TrialsJudge(Judge):
         pairs = zip(self.outcomes, columns, strict=True)
         found = [outcome.as_quantity(column) for outcome, column in pairs]
         return torch.stack(found, dim=-1).view_as(y)
-
-    @property
-    def up_to(self) -> str:
-        r"""The accuracy, as a clause."""
-        return " by more than epsilon" if any(self._accuracies) else ""
-
-    @property
-    def _accuracies(self) -> Sequence[float]:
-        given = self.accuracies
-        return self.region.accuracies if given is None else given
 
     def verdicts(self, labels: Tensor, values: Values, mistaken: float) -> Tensor:
         r"""The verdicts by what trials show of each level."""

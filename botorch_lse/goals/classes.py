@@ -2,7 +2,7 @@ r"""Classes without an order: which of several phases, species or materials it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -60,7 +60,9 @@ class Classes(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        names = () if isinstance(self.names, str) else tuple(self.names)
+        # Not a set, which has no order.
+        is_list = isinstance(self.names, list | tuple)
+        names = tuple(self.names) if is_list else ()
         is_text = all(isinstance(name, str) and name for name in names)
         if not is_text or len(names) < 2 or len({*names, NO_CLASS}) <= len(names):
             wanted = f'to be at least two different names, none of them "{NO_CLASS}"'
@@ -92,6 +94,10 @@ class Classes(Region):
         """
         if isinstance(labels, str):
             labels = [labels]
+        if not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) != 1:
+            wanted = "to be one class for each measurement"
+            remedy = 'Write `phases.results(["solid", "gas"])`.'
+            raise ValueError(complaint("labels", wanted, f"got {labels!r}", remedy))
         found = [self._number(label) for label in labels]
         numbers = torch.tensor(found, dtype=torch.long)
         return torch.nn.functional.one_hot(numbers, len(self.names)).double()
@@ -102,7 +108,7 @@ class Classes(Region):
         if not isinstance(label, str | bool):
             try:
                 number = int(label)  # type: ignore[call-overload]
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = -1
             if number == label and 0 <= number < len(self.names):
                 return int(number)

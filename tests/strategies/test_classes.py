@@ -81,7 +81,17 @@ def test_intervals_decide_a_class_once_all_others_are_ruled_out() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    ["solid", ("solid",), ("solid", "solid"), ("solid", ""), ("solid", "none"), (1, 2)],
+    [
+        "solid",
+        ("solid",),
+        ("solid", "solid"),
+        ("solid", ""),
+        ("solid", "none"),
+        (1, 2),
+        pytest.param({"solid", "gas"}, id="a set"),
+        None,
+        3,
+    ],
     ids=repr,
 )
 def test_names_are_at_least_two_different_ones(names: object) -> None:
@@ -104,10 +114,18 @@ def test_results_are_one_for_the_class_that_was_found() -> None:
     assert torch.equal(PHASES.results("gas"), wanted[:1])
 
 
-@pytest.mark.parametrize("label", ["gaz", "none", 3, -1, 0.5, True, None])
+@pytest.mark.parametrize("label", ["gaz", "none", 3, -1, 0.5, float("inf"), None, True])
 def test_labels_that_are_no_class_are_named(label: object) -> None:
     with pytest.raises(ValueError, match="Expected `labels` to be of the classes"):
         PHASES.results(["gas", label])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("labels", [None, 1, torch.zeros(2, 2)], ids=type)
+def test_labels_are_a_list(labels: object) -> None:
+    with pytest.raises(ValueError, match="one class for each measurement") as e:
+        PHASES.results(labels)  # type: ignore[arg-type]
+    remedy = str(e.value).split("Write `")[1].split("`")[0]
+    assert eval(remedy, {"phases": PHASES}).shape == (2, 3)
 
 
 # --- runs -----------------------------------------------------------------------------
