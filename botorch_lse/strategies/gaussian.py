@@ -42,6 +42,7 @@ from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.limits import moment_matched
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import Goal, Intervals
+from botorch_lse.goals.items import GaussianItems, ItemsAhead, moments
 from botorch_lse.goals.one_sided import CLEAR, side_of_all
 from botorch_lse.goals.outcome_levels import (
     in_units,
@@ -85,7 +86,6 @@ from botorch_lse.strategies.forecast import (
     planned_for_all,
     smallest,
 )
-from botorch_lse.strategies.items import GaussianItems, ItemsAhead, moments
 from botorch_lse.strategies.row_forecast import (
     DESIGNED_ROWS,
     FORECAST_ROWS,
