@@ -38,9 +38,9 @@ from botorch_lse.confidence.calibration import Calibration
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import CONFIDENCE, Content
 from botorch_lse.goals.outcome_levels import quantities
-from botorch_lse.plotting.frames import WORDS, side_words
+from botorch_lse.plotting.frames import side_words
 from botorch_lse.plotting.report import report_of, stated_level
-from botorch_lse.strategies import Goal, State
+from botorch_lse.strategies import Goal
 from botorch_lse.strategies.wording import question_of
 
 Picture = tuple[pd.DataFrame, Figure]
@@ -207,13 +207,6 @@ def question(node: LevelSetNode, experiment: Experiment) -> str:
     if isinstance(getattr(node.strategy, "goal", None), Goal):
         outputs = [o.name for o in node.state(experiment).classification.outputs]
     return question_of(node.strategy, names, outputs)
-
-
-def words_of(node: LevelSetNode, state: State) -> dict[str, str]:
-    r"""The words for the sides of a strategy's answer."""
-    if node.strategy.directions is not None:
-        return WORDS
-    return side_words(state.classification)
 
 
 def measured_name(node: LevelSetNode, experiment: Experiment) -> str:
@@ -406,7 +399,7 @@ class LevelSetAnalysis(LevelSetCard):
             kind=self.kind,
             metric=measured_name(node, experiment),
             title=self.heading(node, experiment),
-            words=words_of(node, state),
+            words=side_words(state.classification),
         )
         return plotting.level_set_frame(answer, state.measurements), figure
 
@@ -448,7 +441,7 @@ class SliceAnalysis(LevelSetCard):
             self.inputs,
             measured_name(node, experiment),
         )
-        words = words_of(node, state)
+        words = side_words(state.classification)
         title = self.heading(node, experiment)
         figure = plotting.slices_figure(frame, self.shade, title=title, words=words)
         return frame, figure
@@ -555,7 +548,7 @@ class ProgressAnalysis(LevelSetCard):
         if node.strategy.has_costs:
             costs = [0.0, *accumulate(TrialCosts(node, experiment).by_round)]
         frame = plotting.progress_frame(states, self.truth, costs)
-        words = words_of(node, states[-1])
+        words = side_words(states[-1].classification)
         title = self.heading(node, experiment)
         return frame, plotting.progress_figure(frame, title=title, words=words)
 

@@ -27,6 +27,8 @@ else:
 from botorch_lse.data.pool import Pool, _set_fields, as_html, beside
 
 SIDES = ("above", "below", "undecided")
+ACCEPTED = "accepted"
+"""The meaning of being above in the answer about a Pareto set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +100,7 @@ class Classification:
         within: ``N`` bools: decided rows that the accuracy ``epsilon`` decides, so that
             they may be on either side of the level itself; ``None`` without accuracy.
         meaning: What it is to be in ``above``, in words, such as "below" where
-            ``Below(0.4)`` is asked.
+            ``Below(0.4)`` is asked, or "accepted" where a Pareto set is.
         class_names: The names of the classes, where they have names.
 
     Raises:

@@ -22,7 +22,11 @@ from botorch_lse.confidence.classify import (
     with_contradictions,
 )
 from botorch_lse.confidence.judges import Judge, ParetoJudge
-from botorch_lse.data.classification import Classification, gaussian_probability_above
+from botorch_lse.data.classification import (
+    ACCEPTED,
+    Classification,
+    gaussian_probability_above,
+)
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets, all_are_right
@@ -157,6 +161,7 @@ def pareto_answer(
         guarantee=with_contradictions(guarantee, rows),
         pool=pool,
         contradicted=rows,
+        meaning=ACCEPTED,
     )
 
 

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import UnsupportedError
 
 from botorch_lse._validation import complaint, of_type, real_vector, whole_number
 from botorch_lse.confidence.calibration import Calibration, rank_interval, recent
-from botorch_lse.data.classification import SIDES, Classification
+from botorch_lse.data.classification import ACCEPTED, SIDES, Classification
 from botorch_lse.data.names import in_order
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.pool import Pool, beside
@@ -52,9 +52,11 @@ def side_words(classification: Classification) -> dict[str, str]:
     r"""The words for the sides of an answer, which say what was asked.
 
     In or out of a region; of ``Below`` those of the level; of ``Levels`` the uppermost
-    class; of ``Classes`` none of them or one.
+    class; of ``Classes`` none of them or one; of a Pareto set accepted or rejected.
     """
     words = {side: side for side in SIDES}
+    if classification.meaning == ACCEPTED:
+        return WORDS
     if classification.meaning == "below":
         return words | {"above": "below", "below": "above"}
     if classification.class_names:
@@ -318,9 +320,7 @@ def progress_frame(
     more = state.forecast().observations
     if more is not None:
         frame.loc[len(frame) - 1, "forecast"] = float(state.n_used + more)
-    is_pareto = state.strategy.directions is not None
-    words = WORDS if is_pareto else side_words(state.classification)
-    frame.attrs[_SIDE_WORDS] = words
+    frame.attrs[_SIDE_WORDS] = side_words(state.classification)
     return frame
 
 

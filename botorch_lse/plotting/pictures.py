@@ -23,7 +23,7 @@ import torch
 from botorch_lse._numerals import significant, written
 from botorch_lse._validation import complaint, finite_number, one_of, real_vector
 from botorch_lse.confidence.calibration import Calibration
-from botorch_lse.data.classification import SIDES, Classification
+from botorch_lse.data.classification import ACCEPTED, SIDES, Classification
 from botorch_lse.data.names import in_order
 from botorch_lse.data.observations import Observations
 from botorch_lse.plotting import marks as m
@@ -287,7 +287,7 @@ def _intervals_of(
     if axes and len(classification) <= _MOST_PLACED:
         frame["place"] = _places(axes)
     values, along = None, None
-    if len(classification.outputs) > 1:
+    if len(classification.outputs) > 1 or classification.meaning == ACCEPTED:
         metric = "distance from another answer"  # no value is one
     elif observations is not None and observations.y.ndim == 1:
         values = measured_values(observations)
@@ -320,6 +320,8 @@ def _level_columns(
 def _lines(classification: Classification) -> dict[str, float]:
     r"""The levels of a region of one output by label; of several the edge, 0."""
     outputs = classification.outputs
+    if classification.meaning == ACCEPTED:
+        return {"edge of the set": 0.0}
     if len(outputs) > 1:
         return {"edge of the region": 0.0}
     levels = [level for output in outputs for level in output.levels]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ _BOTTOM, _PLOTLY_HEIGHT, _PLOTLY_WIDTH = 80, 450, 640
 """The pixels below the panels, and of a figure whose size nobody gives.
 A page may be wider: the width is that of a notebook's column, so that the legend does
 not run into the title there."""
+_BUTTONS = 20
+"""The pixels that plotly's buttons take at the upper edge, where no word may stand."""
 _KEY, _LETTER = 45, 6
 """The pixels of an entry of the legend, and of each letter."""
 _MANY = 1000
@@ -36,13 +39,17 @@ def draw(picture: m.Picture) -> Figure:
     r"""Draw a picture as a new plotly figure."""
     from plotly.subplots import make_subplots
 
+    # A panel is as wide as its share of the figure without the gaps and the scales.
+    share = (0.8 - 0.14 * len(picture.scales)) / picture.columns
+    letters = int(_PLOTLY_WIDTH * share / _LETTER)
+    titles = [textwrap.wrap(panel.title, letters) for panel in picture.panels]
     figure = make_subplots(
         *picture.grid,
         shared_xaxes=bool(picture.heights),
         row_heights=list(picture.heights) or None,
         horizontal_spacing=0.1,
         vertical_spacing=0.35 / picture.grid[0],
-        subplot_titles=[panel.title for panel in picture.panels],
+        subplot_titles=["<br>".join(lines) for lines in titles],
     )
     figure.update_annotations(font={"size": 12})
     series = [mark for mark in picture.marks if isinstance(mark, m.Series)]
@@ -68,21 +75,22 @@ def draw(picture: m.Picture) -> Figure:
         figure.update_layout({f"coloraxis{k + 1}": _colours(scale, 1.02 + 0.14 * k)})
     title = picture.title.splitlines()
     if title:
-        # At the upper edge; the legend stands below it.
+        # Below the buttons of the upper edge; the legend stands below it.
         text = {"text": "<br>".join(title), "font": {"size": 13}}
         figure.update_layout(title=text)
         # plotly hangs up several lines at the middle of them, not at the first.
-        pad = {"t": 10 + _LINE * (len(title) - 1) / 2}
+        pad = {"t": 10 + _BUTTONS + _LINE * (len(title) - 1) / 2}
         figure.update_layout(title={"y": 1.0, "yanchor": "top", "pad": pad})
     height = _INCH * picture.size[1] if len(picture.panels) > 1 else None
-    top, above = 60 + _LINE * len(title), 1.02
-    if any(panel.title for panel in picture.panels):
+    top, above = 60 + _LINE * len(title) + _BUTTONS * bool(title), 1.02
+    if n_lines := max(map(len, titles)):
         # The titles of the upper panels stand between them and the legend.
-        top += _LINE
-        above += 1.2 * _LINE / ((height or _PLOTLY_HEIGHT) - top - _BOTTOM)
+        top += _LINE * n_lines
+        above += 1.2 * _LINE * n_lines / ((height or _PLOTLY_HEIGHT) - top - _BOTTOM)
     # The legend grows upwards if it takes more than one line.
     width = sum(_KEY + _LETTER * len(key.label) for key in picture.legend)
-    top += _LINE * (width // _PLOTLY_WIDTH)
+    more = width // _PLOTLY_WIDTH
+    top += _LINE * more + _BUTTONS * (more > 0 and not title)
     figure.update_layout(
         template="plotly_white",
         legend={"orientation": "h", "yanchor": "bottom", "y": above, "x": 0.0},

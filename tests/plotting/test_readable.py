@@ -14,17 +14,19 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Above, Below, Between, GaussianProcess, Pool, Strategy
 from botorch_lse.plotting import (
+    calibration_figure,
     level_set_figure,
     plot_level_set,
     plot_progress,
     plot_slices,
     progress_frame,
+    slices_figure,
     slices_frame,
     write_report,
 )
 from botorch_lse.plotting import pictures as p
 from botorch_lse.plotting.report import report_of
-from botorch_lse.strategies import Levels
+from botorch_lse.strategies import Levels, ParetoByDifferences
 from tests.plotting.browser import seen
 from tests.plotting.test_plotting import legend
 
@@ -203,3 +205,48 @@ def test_a_wide_list_is_printed_whole_and_without_the_buttons(tmp_path) -> None:
     wide, paper, buttons = sizes  # A4 has 718 pixels between its margins
     assert wide <= 1.15 * paper  # 16 columns; the browser makes all smaller by the rest
     assert buttons == "none"
+
+
+def test_titles_of_panels_have_lines_of_their_panels_width() -> None:
+    wide = torch.rand(60, 5, generator=torch.Generator().manual_seed(1)).double()
+    names = [f"a name of some length {i}" for i in range(5)]
+    state = told(Above(0.2), wide, Pool(wide, names=names))[-1]
+    frame = slices_frame(state.classification)
+    for shown, most in (("side", 28), ("probability_above", 23)):
+        figure = slices_figure(frame, shown)
+        titles = [a.text.split("<br>") for a in figure.layout.annotations]
+        assert len(titles) == 6
+        assert max(len(line) for title in titles for line in title) <= most
+        # Whole, and with room below the legend.
+        assert titles[0][0].startswith("near a name of")
+        lines = max(map(len, titles))
+        assert figure.layout.margin.t >= 60 + 18 * lines
+
+
+def test_a_pareto_set_is_accepted_and_rejected_in_every_picture() -> None:
+    strategy = Strategy(Pool(X), ParetoByDifferences((True, False)), batch_size=10)
+    state = strategy.init()
+    while not state.is_done and len(state.observations) < 50:
+        batch = strategy.ask(state)
+        own = X[batch.order]
+        y = torch.stack([own[:, 0], (own[:, 1] - 0.5).abs()], dim=-1)
+        state = strategy.tell(state, batch.observe(y))
+    answer = state.classification
+    figure = level_set_figure(answer, state.observations, kind="intervals")
+    assert {"accepted", "rejected"} <= {n.split(" (")[0] for n in legend(figure)}
+    assert figure.layout.yaxis.title.text == "distance from another answer"
+    slices = slices_figure(slices_frame(answer))
+    assert "accepted" in {n.split(" (")[0] for n in legend(slices)}
+
+
+def test_buttons_of_the_upper_edge_stand_above_titles_and_legends() -> None:
+    r"""On screens that are touched plotly always shows them, 30 pixels high."""
+    states = told(Above(0.2))
+    titled = calibration_figure(states[-1].calibration())
+    assert titled.layout.title.text
+    assert titled.layout.title.pad.t >= 30
+    state = told(Between(0.0, 0.3), X, named())[-1]
+    wide = level_set_figure(state.classification, state.observations, kind="intervals")
+    height = 450 - wide.layout.margin.t - wide.layout.margin.b
+    lowest = wide.layout.margin.t - (wide.layout.legend.y - 1) * height
+    assert lowest - 2 * 19 >= 30  # of a legend of two lines
