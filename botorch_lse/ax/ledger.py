@@ -66,7 +66,7 @@ from botorch_lse.ax.compat import (
     properties_of,
 )
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.models.outcomes import Outcome, of_failure
+from botorch_lse.models.outcomes import Quantity, of_failure
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
@@ -517,7 +517,8 @@ class LedgerReader:
         left_out = is_left_out(trial, name) and not is_failure
         weight = asked.weights[name] if isinstance(trial, BatchTrial) else 1.0
         count = asked.counts[name] if is_own else 1
-        if not is_own and any(self.strategy.outcomes_of(row)):
+        own = self.strategy.outcomes_of(row)
+        if not is_own and any(one is not None and one.by_results for one in own):
             count = round(weight)  # a share of so many trials
         counts = is_failure or (trial.status in _COUNTS and not left_out)
         remedy = None
@@ -642,7 +643,7 @@ class LedgerReader:
         """
         y, yvar = [], []
         outcomes = self.strategy.outcomes_of(row)
-        has_outcomes = any(one is not None for one in outcomes)
+        has_outcomes = any(one is not None and one.by_results for one in outcomes)
         for c, name in enumerate(self.metrics):
             _, mean, sem = given.get(name, (math.nan,) * 3)
             if math.isnan(mean):
@@ -666,7 +667,7 @@ class LedgerReader:
         return Measurement(at, tuple(y), tuple(yvar), trial, arm)
 
     def _check_no_sem(
-        self, sem: float, trial: int, name: str, outcome: Outcome | None
+        self, sem: float, trial: int, name: str, outcome: Quantity | None
     ) -> None:
         r"""Refuse a standard error beside an outcome such as yes or no.
 
@@ -676,10 +677,11 @@ class LedgerReader:
         Raises:
             ValueError: If there is one.
         """
-        if math.isnan(sem) or (outcome is not None and sem == 0):
+        is_answer = outcome is not None and outcome.by_results
+        if math.isnan(sem) or (is_answer and sem == 0):
             return
         why = "as an answer has no noise of its own"
-        if outcome is None:
+        if not is_answer:
             why = (
                 "as another metric is an answer: its noise is `noise_std` of the model"
             )

@@ -30,7 +30,7 @@ from botorch.models import SingleTaskGP
 from botorch_lse import strategies
 from botorch_lse.data.observations import History
 from botorch_lse.models.kernels import LearntKernel
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Quantity
 from botorch_lse.models.sources import (
     Autoregressive,
     Coregionalised,
@@ -55,7 +55,7 @@ PARTS = (
     GaussianProcess,
     LearntKernel,
     SourceModel,
-    Outcome,
+    Quantity,
     RowCosts,
     ContentStop,
     History,

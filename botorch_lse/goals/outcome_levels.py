@@ -21,10 +21,10 @@ from botorch_lse.confidence.judges import TrialsJudge
 from botorch_lse.data.classification import Classification, OutputEstimate
 from botorch_lse.goals.base import Goal
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.models.outcomes import Binary, Outcome
+from botorch_lse.models.outcomes import Binary, Outcome, Quantity
 
 Answer = TypeVar("Answer", Classification, OutputEstimate)
-Outcomes = Sequence[Outcome | None]
+Outcomes = Sequence[Quantity | None]
 """The outcome that is measured of each output; ``None``: the output, with noise."""
 
 
@@ -38,7 +38,7 @@ class LatentRegion(Region):
     """
 
     asked: Region
-    outcomes: tuple[Outcome | None, ...]
+    outcomes: tuple[Quantity | None, ...]
 
     theorem: ClassVar[str] = "Theorem 1"
 
@@ -141,7 +141,11 @@ def trials_judge(
         outcomes: What is measured of each output.
         answer: The answer, by whose probabilities trials are foreseen.
     """
-    found = [one for one in outcomes if one and one.quantity == Binary.quantity]
+    found = [
+        one
+        for one in outcomes
+        if isinstance(one, Outcome) and one.quantity == Binary.quantity
+    ]
     if len(found) < len(outcomes):
         return None
     assert isinstance(goal, LatentRegion)  # with outcomes it always is
@@ -175,12 +179,12 @@ def in_units(answer: Classification, outcomes: Outcomes) -> Classification:
     return _in_units(answer, outcome)
 
 
-def _output_in_units(output: OutputEstimate, outcome: Outcome) -> OutputEstimate:
+def _output_in_units(output: OutputEstimate, outcome: Quantity) -> OutputEstimate:
     levels = tuple(outcome.value(level) for level in output.levels)
     return _in_units(replace(output, levels=levels), outcome)
 
 
-def _in_units(found: Answer, outcome: Outcome) -> Answer:
+def _in_units(found: Answer, outcome: Quantity) -> Answer:
     r"""An answer with moments and bounds of a quantity, for its latent function's."""
     mean, sigma = outcome.moments(found.mean, found.sigma.square())
     lower, upper = outcome.value(found.lower), outcome.value(found.upper)

@@ -1,10 +1,11 @@
-r"""Outcomes that are not a function plus noise: yes or no, counts, and grades.
+r"""Outcomes that are not a function plus noise: yes or no, counts, grades, decades.
 
 What is measured depends on a latent function ``f``, which is a Gaussian process. An
 ``Outcome`` says how: it is a table of log probabilities of results given ``f``, and the
 quantity that levels are about, a rising function of ``f``. The posterior of ``f`` is
 approximated by a Gaussian one (``models/expectation.py``), and everything that rests on
-Gaussian posteriors works.
+Gaussian posteriors works. Values of ``f`` plus noise on a scale of their own
+(``LogNormal``) need no approximation.
 """
 
 from __future__ import annotations
@@ -60,39 +61,25 @@ FAILURES = ("repeat", "outcome")
 _LOG_2PI = math.log(2 * math.pi)
 
 
-class Outcome(ABC):
-    r"""The relation of what is measured to a latent Gaussian process ``f``."""
+class Quantity(ABC):
+    r"""The quantity that levels, means and bounds are about.
 
-    quantity: ClassVar[str]
-    """The meaning of levels, means and bounds, in words."""
+    It rises with a Gaussian process ``f``. An ``Outcome`` also says how results are
+    distributed given ``f``; with ``LogNormal`` they are values of ``f`` plus noise, on
+    another scale.
+    """
+
+    by_results: ClassVar[bool] = False
+    """Whether it is told by results such as yes and no, which have no variance."""
 
     @property
     def of_failure(self) -> float | None:
         r"""The result that a failed measurement is; ``None``: it has none."""
         return None
 
-    @property
-    def unknowns(self) -> tuple[float, ...]:
-        r"""The positive parameters that a fit has to find, at their priors' medians."""
-        return ()
-
-    def with_parameters(self, values: Sequence[float]) -> Outcome:
-        r"""The outcome with the values of ``unknowns`` that a fit has found."""
-        return self
-
-    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        r"""The derivatives of the log probability of all results by ``unknowns``.
-
-        Args:
-            y: ``n`` results of one trial each.
-            mean: ``n`` means of ``f``, each without its result.
-            variance: ``n`` variances of ``f``, likewise.
-        """
-        return mean.new_zeros(0)
-
     def of_metric(self, metric: str) -> str:
         r"""The meaning of levels of a metric, in words."""
-        return f"{self.quantity} of {metric}"
+        return metric
 
     def as_quantity(self, y: Tensor) -> Tensor:
         r"""The results as numbers whose expectation is the quantity."""
@@ -119,16 +106,6 @@ class Outcome(ABC):
         """
 
     @abstractmethod
-    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
-        r"""The log probabilities of results, up to a constant of each.
-
-        Args:
-            f: Latent values, ``... x n``.
-            y: ``n`` results; of several trials their mean.
-            trials: ``n`` numbers of trials.
-        """
-
-    @abstractmethod
     def value(self, f: Tensor) -> Tensor:
         r"""The quantity at latent values; it rises with them."""
 
@@ -139,6 +116,47 @@ class Outcome(ABC):
     @abstractmethod
     def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         r"""The mean and standard deviation of the quantity, ``f`` being normal."""
+
+
+class Outcome(Quantity):
+    r"""The relation of what is measured to a latent Gaussian process ``f``."""
+
+    quantity: ClassVar[str]
+    """The meaning of levels, means and bounds, in words."""
+    by_results = True
+
+    @property
+    def unknowns(self) -> tuple[float, ...]:
+        r"""The positive parameters that a fit has to find, at their priors' medians."""
+        return ()
+
+    def with_parameters(self, values: Sequence[float]) -> Outcome:
+        r"""The outcome with the values of ``unknowns`` that a fit has found."""
+        return self
+
+    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        r"""The derivatives of the log probability of all results by ``unknowns``.
+
+        Args:
+            y: ``n`` results of one trial each.
+            mean: ``n`` means of ``f``, each without its result.
+            variance: ``n`` variances of ``f``, likewise.
+        """
+        return mean.new_zeros(0)
+
+    def of_metric(self, metric: str) -> str:
+        r"""The meaning of levels of a metric, in words."""
+        return f"{self.quantity} of {metric}"
+
+    @abstractmethod
+    def log_probability(self, f: Tensor, y: Tensor, trials: Tensor) -> Tensor:
+        r"""The log probabilities of results, up to a constant of each.
+
+        Args:
+            f: Latent values, ``... x n``.
+            y: ``n`` results; of several trials their mean.
+            trials: ``n`` numbers of trials.
+        """
 
     @abstractmethod
     def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
@@ -207,7 +225,7 @@ class Outcome(ABC):
         return total - 0.5 * _LOG_2PI, slope, (second / variance - 1) / variance
 
 
-def of_failure(outcomes: Sequence[Outcome | None]) -> tuple[float, ...] | None:
+def of_failure(outcomes: Sequence[Quantity | None]) -> tuple[float, ...] | None:
     r"""The results that a failed measurement is; ``None`` where an output has none.
 
     Args:
@@ -444,6 +462,73 @@ class Binary(Outcome):
         slope = math.log(self._width) - 0.5 * (a.square() + _LOG_2PI) - root.log()
         yes, no = self._log_share(a, self.guess), self._log_share(-a, self.lapse)
         return _noise_of((2 * slope - yes - no).exp(), variance)
+
+
+@dataclass(frozen=True)
+class LogNormal(Quantity):
+    r"""Numbers above 0 whose logarithms are a Gaussian process plus noise.
+
+    Concentrations, permeabilities, sizes and times that span decades: what doubles in
+    one place halves in another, and the noise is a share of the value. Levels,
+    ``epsilon``, told values and their variances stay in the units of ``y``.
+    ``noise_std`` is a share: 0.1 is a noise of about 10 %. Means are medians, half of
+    the measurements at a row being larger, and levels are about these.
+
+    Example:
+        >>> LogNormal().value(torch.tensor([0.0, 2.3026])).round(decimals=2)
+        tensor([ 1., 10.])
+
+    Source:
+        The delta method for the variance of a logarithm: that of ``y`` over ``y^2``.
+    """
+
+    def check(self, y: Tensor, trials: Tensor) -> None:
+        r"""Complain about results that have no logarithm.
+
+        Raises:
+            ValueError: If there is such a result.
+        """
+        if not bool((y > 0).all()):
+            came = f"got {written(y[~(y > 0)][0])}"
+            remedy = "Tell what lies below a limit of detection as half of the limit."
+            raise ValueError(complaint("y", f"to be above 0 {_GIVEN}", came, remedy))
+
+    def check_level(self, level: Tensor) -> None:
+        r"""Complain about levels that have no logarithm.
+
+        Raises:
+            ValueError: If there is one.
+        """
+        if not bool((level > 0).all()):
+            came = f"got {written(level[~(level > 0)][0])}"
+            remedy = "Leave `outcome` out for numbers of any sign."
+            wanted = f"to be above 0 {_GIVEN}"
+            raise ValueError(complaint("threshold", wanted, came, remedy))
+
+    def value(self, f: Tensor) -> Tensor:
+        r"""The numbers with these logarithms."""
+        return f.exp()
+
+    def latent(self, value: Tensor) -> Tensor:
+        r"""The natural logarithms of numbers; of what is not above 0 a very low one."""
+        return value.clamp_min(torch.finfo(value.dtype).tiny).log()
+
+    def moments(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The median, and how far above it one standard deviation of ``f`` leads."""
+        median = mean.exp()
+        return median, median * variance.sqrt().expm1()
+
+    def on_scale(self, y: Tensor, yvar: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        r"""The values of ``f`` plus noise that measured numbers are.
+
+        Args:
+            y: ``n`` numbers above 0.
+            yvar: Their noise variances, units of ``y`` squared; ``None``: not known.
+        """
+        return y.log(), None if yvar is None else yvar / y.square()
+
+
+_GIVEN = "with `outcome=LogNormal()`"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.goals.outcome_levels import quantities
 from botorch_lse.plotting.axes import axes_of
 from botorch_lse.plotting.frames import (
-    WORDS,
     importance_frame,
     level_set_frame,
     pareto_frame,
@@ -234,11 +233,11 @@ def report_of(
     names = metric_names(strategy, metrics)
     answer, observations = _named(state.classification, names), state.measurements
     title = question_of(strategy, names, [output.name for output in answer.outputs])
+    words = side_words(answer)
     if strategy.directions is None:
-        words = side_words(answer)
         table = level_set_frame(answer, observations)
     else:
-        words, estimate = WORDS, strategy.estimate(state)
+        estimate = strategy.estimate(state)
         table = pareto_frame(answer, estimate, observations, list(names))
     drawings = drawing_of_outputs(table, names) if has_pictures else []
     if has_pictures and bool(answer.sigma.isfinite().any()):
@@ -605,7 +604,7 @@ def drawings_of_run(
         if not len(calibration.ahead) + len(calibration.out):
             continue
         said = "How far values lay from what was predicted, in standard deviations."
-        if any(outcome is not None for outcome in state.strategy.outcomes):
+        if any(one is not None and one.by_results for one in state.strategy.outcomes):
             said = (
                 "How results fell among those predicted, as normal deviates: a result "
                 "stands for one drawn from the share of the prediction that it has."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Or,
         Region,
     )
-    from botorch_lse.models.outcomes import Binary, Counts, Ordinal
+    from botorch_lse.models.outcomes import Binary, Counts, LogNormal, Ordinal
     from botorch_lse.rules.base import Rule, ScoreRule
     from botorch_lse.rules.costs import RowCosts
     from botorch_lse.rules.design import OptimalDesign
@@ -156,6 +156,7 @@ else:
             "TruncatedVariance": "botorch_lse.rules.truncated",
             "Binary": "botorch_lse.models.outcomes",
             "Counts": "botorch_lse.models.outcomes",
+            "LogNormal": "botorch_lse.models.outcomes",
             "Ordinal": "botorch_lse.models.outcomes",
             "GaussianProcess": "botorch_lse.surrogate.settings",
         },
@@ -193,6 +194,7 @@ __all__ = [
     "LabelAudit",
     "Levels",
     "LinearStrategy",
+    "LogNormal",
     "LookAhead",
     "MELKLinearStrategy",
     "MELKStrategy",

@@ -16,6 +16,7 @@ from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.base import Goal
+from botorch_lse.models.outcomes import Quantity
 from botorch_lse.strategies.devices import Door
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
@@ -236,8 +237,8 @@ class Auditable(Protocol):
     def audit_judge(self, belief: Any) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""
 
-    def audit_noise(self, belief: Any, new: Observations) -> Tensor:
-        r"""The noise variances of values (``n`` or ``n x m``), in ``y`` squared."""
+    def audited(self, belief: Any, new: Observations) -> Observations:
+        r"""The values as the judge compares them, all with their noise variances."""
 
     def audit_noise_kind(self, belief: Any) -> str:
         r"""The kind of knowledge about the noise: see ``AuditNote``."""
@@ -307,6 +308,10 @@ class Predicts(Protocol):
             X: The points.
             data: Observations to predict from, in place of all there are.
         """
+
+    @property
+    def outcomes(self) -> tuple[Quantity | None, ...]:
+        r"""The outcome that is measured of each output; ``None``: a number."""
 
     def shown(self, belief: Any) -> Any:
         r"""The belief that answers rest on, where the run itself has no model yet."""

@@ -17,7 +17,7 @@ from botorch_lse.goals.base import Goal
 from botorch_lse.goals.layouts import layout_of
 from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
 from botorch_lse.goals.regions import Region
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Quantity
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
@@ -208,11 +208,11 @@ class ComposedStrategy(Strategy):
         return None if stds is None else self.layout.of_row(row, stds)
 
     @property
-    def outcomes(self) -> tuple[Outcome | None, ...]:
+    def outcomes(self) -> tuple[Quantity | None, ...]:
         r"""The outcomes of the model; see ``Strategy``."""
         return self.parts.outcomes
 
-    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+    def outcomes_of(self, row: int | None) -> tuple[Quantity | None, ...]:
         r"""The outcomes of the model that a row measures; see ``Strategy``."""
         return self.layout.of_row(row, self.outcomes) or super().outcomes_of(row)
 
@@ -247,7 +247,7 @@ class ComposedStrategy(Strategy):
             ValueError: If the goal is no Pareto set.
         """
         check_state(self, state)
-        return on_cpu(pareto_sides(state.belief.sides).estimate)
+        return on_cpu(pareto_sides(state.run.shown.belief.sides).estimate)
 
     def _complete(self, observations: Observations) -> Observations:
         if self.directions is not None:

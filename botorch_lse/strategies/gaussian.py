@@ -36,7 +36,7 @@ from botorch_lse.confidence.schedules import (
 from botorch_lse.data.arguments import check_labels, first_of_each, points_of
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.excursion_volume import Content
-from botorch_lse.data.observations import Observations
+from botorch_lse.data.observations import Observations, derived
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.functional.limits import moment_matched
@@ -52,7 +52,7 @@ from botorch_lse.goals.outcome_levels import (
 from botorch_lse.goals.regions import Region
 from botorch_lse.models import correlated
 from botorch_lse.models.gaussian_process import EXACT_NOTE, GPPrior, PoolPosterior
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Quantity
 from botorch_lse.models.sources import NoiseOfSources
 from botorch_lse.planning import Relaxation, relaxed_counts
 from botorch_lse.planning.designed import TOLERANCE
@@ -203,7 +203,7 @@ class GaussianAlgorithm(Algorithm):
         return cls(
             strategy.pool,
             strategy.pool if items is None else items,
-            on_latent_scale(goal, [output.outcome for output in model.outputs]),
+            on_latent_scale(goal, [own.outcome or own.scale for own in model.outputs]),
             rule.on(strategy.pool),
             model,
             strategy.batch_size or 1,
@@ -215,9 +215,9 @@ class GaussianAlgorithm(Algorithm):
         )
 
     @cached_property
-    def outcomes(self) -> tuple[Outcome | None, ...]:
+    def outcomes(self) -> tuple[Quantity | None, ...]:
         r"""The outcome that is measured of each output; ``None``: a number."""
-        return tuple(output.outcome for output in self.model.outputs)
+        return tuple(output.outcome or output.scale for output in self.model.outputs)
 
     @cached_property
     def facts(self) -> AlgorithmFacts:  # type: ignore[override]
@@ -533,7 +533,9 @@ class GaussianAlgorithm(Algorithm):
 
     def learn(self, belief: Belief, step: Step) -> Belief:
         r"""The belief after one more complete round."""
-        new, history, seed = step.new, step.history, step.seed
+        new, history = step.new, step.history
+        if self.model.has_scales:
+            new, history = map(self.model.on_scale, (new, history))
         more = step.looks - 1  # somebody may have seen as many intervals
         looked = replace(belief.fits, more_looks=belief.fits.more_looks + more)
         belief = replace(belief, fits=looked, n_intervals=belief.n_intervals + more)
@@ -552,13 +554,13 @@ class GaussianAlgorithm(Algorithm):
             located = self.model.with_locations(fits, new.indices)
             learnt = self._uninformed_belief(located, history)
             if self.model.allows_early_fit(history):
-                learnt = replace(learnt, early=Early(self, fits, history, seed))
+                learnt = replace(learnt, early=Early(self, fits, history, step.seed))
         elif (
             not is_same_noise
             or self.model.restarts(fits, len(history))
             or self._is_answered(belief, new)
         ):
-            refitted = partial(self._refitted, fits, seed=seed)
+            refitted = partial(self._refitted, fits, seed=step.seed)
             given = self.model, refitted, self.calibration, history
             learnt, slips = found_slips(*given)
         else:
@@ -579,6 +581,8 @@ class GaussianAlgorithm(Algorithm):
         for slip in slips:
             is_doubted = bool((learnt.doubted == slip.row).any())
             remarks = (*remarks, slip.remark(not is_doubted))
+        if self.model.has_scales:
+            remarks = self._evidence.in_units(remarks)
         learnt = replace(
             learnt,
             memory=self.rule.measured(belief.memory, learnt.memory, new.measured),
@@ -589,7 +593,8 @@ class GaussianAlgorithm(Algorithm):
         )
         learnt = _warned(belief, learnt)
         if learnt.is_refuted:
-            learnt = replace(learnt, sides=self.goal.start(len(self.items)))
+            every = torch.ones_like(learnt.sides.candidates)
+            learnt = replace(learnt, sides=learnt.sides.reopened(every))
         if learnt.is_contradicted and not belief.is_contradicted:
             warnings.warn(learnt.contradiction, CalibrationWarning, stacklevel=2)
         return learnt
@@ -597,7 +602,8 @@ class GaussianAlgorithm(Algorithm):
     def fitted_early(self, early: Early) -> Belief:
         r"""The belief under a model of the first values, which decides nothing."""
         found = self._refitted(early.fits, early.history, early.seed)
-        return replace(found, sides=self.goal.start(len(self.items)))
+        every = torch.ones_like(found.sides.candidates)
+        return replace(found, sides=found.sides.reopened(every))
 
     def shown(self, belief: Belief) -> Belief:
         r"""The belief that answers rest on: by a model of the first values, if any."""
@@ -778,7 +784,8 @@ class GaussianAlgorithm(Algorithm):
 
     def _held_back(self, belief: Belief) -> Belief:
         r"""The belief in which nothing is decided, and what it would decide."""
-        none = self.goal.start(len(self.items))
+        every = torch.ones_like(belief.sides.candidates)
+        none = belief.sides.reopened(every)
         return replace(belief, sides=none, held_back=belief.sides)
 
     def observe(self, belief: Belief, new: Observations) -> Belief:
@@ -801,6 +808,8 @@ class GaussianAlgorithm(Algorithm):
         """
         if not belief.fits.is_informed or belief.is_refuted or belief.slips:
             return belief
+        if (scale := self.model.outputs[0].scale) is not None:
+            limits = scale.latent(limits)
         posterior, noise = belief.posterior, belief.fits.noise[0][rows]
         S = posterior.covariance_between(rows, rows)
         told, y, yvar = moment_matched(posterior.mean[rows], S, noise, limits, sign)
@@ -1116,6 +1125,8 @@ class GaussianAlgorithm(Algorithm):
         self, belief: Belief, data: Observations, pending: Tensor, left: Tensor
     ) -> Tensor:
         r"""The counts ``left``, with 0 for rows that are known exactly."""
+        if self.model.has_scales:
+            data = self.model.on_scale(data)
         return self.model.repeats_left(belief.fits, data, pending, left)
 
     def visiting_order(self, belief: Belief, rows: Tensor, before: Tensor) -> Tensor:
@@ -1165,6 +1176,7 @@ class GaussianAlgorithm(Algorithm):
         fits, total = belief.fits, 0.0
         if self.model.is_fixed or not fits.is_informed:
             return float(len(new.indices.unique()))
+        new = self.model.on_scale(new)
         each = self.model.layout.by_output(new)
         for own, noise, posterior in zip(
             each, fits.noise_of(new), fits.posteriors, strict=True
@@ -1216,7 +1228,7 @@ class GaussianAlgorithm(Algorithm):
     @property
     def has_level(self) -> bool:
         r"""Whether sides mean above one level of one output that is a number."""
-        return self.goal.facts.has_one_level and not self.model.has_outcomes
+        return self.goal.facts.has_one_level and not any(self.outcomes)
 
     def level(self, belief: Belief) -> float:
         r"""The level, where there is one; one that is estimated by the means."""
@@ -1240,18 +1252,12 @@ class GaussianAlgorithm(Algorithm):
         is_alone = self.model.together is None or self.goal.facts.n_outputs == 1
         return isinstance(self.goal, Region) and is_alone
 
-    def audit_noise(self, belief: Belief, new: Observations) -> Tensor:
-        r"""The noise variances of ``n`` values that were told, units of ``y`` squared.
-
-        Exact measurements have the variance 0.
-        """
-        found = [
-            torch.where(noise <= posterior.least_noise, 0.0, noise)
-            for noise, posterior in zip(
-                belief.fits.noise_of(new), belief.fits.posteriors, strict=True
-            )
-        ]
-        return found[0] if len(found) == 1 else torch.stack(found, dim=-1)
+    def audited(self, belief: Belief, new: Observations) -> Observations:
+        r"""The values on the model's scale, exact ones with the noise variance 0."""
+        fits, new = belief.fits, self.model.on_scale(new)
+        pairs = zip(fits.noise_of(new), fits.posteriors, strict=True)
+        noise = [n.where(n > posterior.least_noise, 0.0) for n, posterior in pairs]
+        return derived(new, yvar=torch.stack(noise, dim=-1).view(new.y.shape))
 
     def audit_noise_kind(self, belief: Belief) -> str:
         r"""The kind of knowledge about the noise; see ``AuditNote``."""
@@ -1301,7 +1307,7 @@ class GaussianAlgorithm(Algorithm):
         seen = self.seen(belief.fits, belief.all_regions, beta)
         names = self.model.layout.names
         found = self.goal.answer(belief.sides, seen, " ".join(words))
-        if self.model.has_outcomes:
+        if any(self.outcomes):
             found = in_units(found, self.outcomes)
         if not names or self.goal.facts.names:
             return found
@@ -1331,11 +1337,13 @@ class GaussianAlgorithm(Algorithm):
     def calibration(self, belief: Belief, output: int) -> Calibration:
         r"""The comparison of an output's predictions with what was measured.
 
-        Of outcomes such as yes and no only with what was predicted beforehand.
+        On the scale of the model. Of outcomes such as yes and no only with what was
+        predicted beforehand.
         """
         posterior = belief.fits.posteriors[output]
         ahead = belief.ahead[output] if belief.ahead else posterior.a[:0]
-        if not belief.fits.is_informed or self.outcomes[output] is not None:
+        has_outcome = self.model.outputs[output].outcome is not None
+        if not belief.fits.is_informed or has_outcome:
             return Calibration(ahead, ahead[:0], ahead[:0])
         y = posterior.prior_mean_of_data + posterior.L @ posterior.a
         found = Calibration.of(ahead, posterior.L, posterior.a, y)
@@ -1358,7 +1366,8 @@ class GaussianAlgorithm(Algorithm):
         if data is not None:
             start = tuple(posterior.before_data() for posterior in fits.posteriors)
             fits = replace(fits, posteriors=start)
-            data = self.model.as_measured(fits, self.model.complete(data))
+            data = self.model.on_scale(self.model.complete(data))
+            data = self.model.as_measured(fits, data)
             fits = fits.observing(data)
         X = self.model.layout.with_target(X)
         found = [posterior.at(X) for posterior in fits.posteriors]

@@ -24,7 +24,7 @@ from botorch_lse.confidence.judges import Judge, LevelJudge, RegionJudge
 from botorch_lse.data.arguments import check_labels
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.names import in_order
-from botorch_lse.data.observations import Observations
+from botorch_lse.data.observations import Observations, derived
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.pareto import with_columns
@@ -82,13 +82,12 @@ class Labels(Algorithm):
         r"""The kind of knowledge about the noise: it is given."""
         return KNOWN
 
-    def audit_noise(self, belief: None, new: Observations) -> Tensor:
-        r"""The noise variances of ``n`` values or means, units of ``y`` squared."""
+    def audited(self, belief: None, new: Observations) -> Observations:
+        r"""The values with their noise variances, those of means divided."""
         if new.yvar is not None:
-            return new.yvar
-        each = torch.ones_like(new.indices) if new.counts is None else new.counts
-        own = self.noise_var[new.indices] / each.unsqueeze(-1)
-        return own if new.y.ndim == 2 else own[:, 0]
+            return new
+        own = self.noise_var[new.indices] / new.replicates.unsqueeze(-1)
+        return derived(new, yvar=own.view(new.y.shape))
 
     def start(self, seed: int) -> None:
         r"""An empty belief: nothing is believed but the labels."""

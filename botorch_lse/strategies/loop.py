@@ -43,7 +43,7 @@ from botorch_lse.data.requests import (
     matching_at_random,
     round_generator,
 )
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Quantity
 from botorch_lse.strategies.algorithm import (
     AUDITED,
     BUDGET,
@@ -864,11 +864,11 @@ class Strategy(ABC):
         return each_of(getattr(self, "noise_std", None), self.n_outputs)
 
     @property
-    def outcomes(self) -> tuple[Outcome | None, ...]:
+    def outcomes(self) -> tuple[Quantity | None, ...]:
         r"""The outcome of each predicted output; ``None``: a measured number."""
         return (None,) * self.n_predicted
 
-    def outcomes_of(self, row: int | None) -> tuple[Outcome | None, ...]:
+    def outcomes_of(self, row: int | None) -> tuple[Quantity | None, ...]:
         r"""The outcomes of what a row measures, where they are no numbers.
 
         Args:
@@ -1426,7 +1426,11 @@ class State:
                 "Expected a strategy on a Gaussian process: this one predicts no "
                 "values before they are measured, so there is nothing to compare."
             )
-        return self.run.ask(model.calibration, output)
+        found = self.run.ask(model.calibration, output)
+        quantity = model.outcomes[output]
+        if quantity is None or quantity.by_results:
+            return found
+        return replace(found, predicted=quantity.value(found.predicted))
 
     def past(self) -> Iterator[State]:
         r"""The states before the first and after each complete round, one by one.

@@ -22,6 +22,7 @@ from botorch_lse.surrogate.outputs import GaussianProcesses
 from botorch_lse.surrogate.posterior import Posterior
 from botorch_lse.surrogate.remarks import (
     Remark,
+    of_logarithms,
     on_decades,
     on_far_values,
     on_few_levels,
@@ -87,6 +88,15 @@ class Evidence:
             found += self._on_values(fits, history)
         return tuple(found)
 
+    def in_units(self, remarks: Sequence[Remark]) -> tuple[Remark, ...]:
+        r"""The remarks, saying so where their numbers are logarithms."""
+        return tuple(
+            of_logarithms(remark)
+            if self.model.outputs[remark.output].scale is not None
+            else remark
+            for remark in remarks
+        )
+
     def _on_models(self, fits: Posterior, used: Observations) -> list[Remark]:
         r"""The remarks on measured values that contradict a stated model or norm."""
         found = []
@@ -136,6 +146,7 @@ class Evidence:
             if factors is not None:
                 small, large = (float(variance) ** 0.5 * factor for factor in factors)
                 is_positive = min([*self.levels_near(j, y), float(y.min())]) > 0
+                is_positive &= output.scale is None
                 found.append(on_growing_noise((small, large), is_positive, j))
         return found
 
@@ -150,7 +161,8 @@ class Evidence:
                 is_repeated = self.model.n_replicates(own) > 0
                 found.append(on_noise(between, is_repeated, j))
             found.append(on_few_levels(own.y, own.indices, j))
-            if len(own) and history.yvar is None:  # noise that is known is in units
+            is_told = self.model.outputs[j].scale is None and history.yvar is None
+            if len(own) and is_told:  # noise that is known is in units
                 levels = self.levels_near(j, own.y)
                 found.append(on_decades(own.y, levels, j))
         return [remark for remark in found if remark is not None]

@@ -26,7 +26,7 @@ from botorch_lse.models.gaussian_process import (
     JITTER,
     GPPrior,
 )
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import LogNormal, Outcome
 from botorch_lse.models.sources import SourceModel, fit_sources
 from botorch_lse.surrogate.remarks import widths_beyond
 
@@ -86,6 +86,7 @@ class OutputModel:
         noise_std: The known noise standard deviation of this output.
         history: Its measurements that were made before the run.
         outcome: What is measured, if it is not the function plus noise.
+        scale: The scale on which it is the function plus noise; ``None``: as told.
         family: See ``GaussianProcess``.
         rising: The columns along which the latent function of an outcome rises.
     """
@@ -97,6 +98,7 @@ class OutputModel:
     outcome: Outcome | None = None
     family: str = ADDITIVE
     rising: tuple[int, ...] = ()
+    scale: LogNormal | None = None
 
     def check(self) -> None:
         r"""Complain if model and noise do not fit each other.
@@ -122,6 +124,10 @@ class OutputModel:
                     "Expected the noise once, but got both `noise_std` and "
                     "`pool.noise_var`. Leave one out."
                 )
+        if self.scale is not None and self.pool.noise_var is not None:
+            wanted = f"to be left out with `outcome={self.scale!r}`"
+            remedy = "Give `noise_std`, a share of the value, or tell `yvar`."
+            raise ValueError(complaint("noise_var", wanted, "it was given", remedy))
         if self.history is not None and self.history.X.shape[-1] != self.pool.d:
             raise BotorchTensorDimensionError(
                 f"Expected `history` with the {self.pool.d} columns of the pool, but "

@@ -3,7 +3,7 @@ r"""All outputs together: initial design, repeats, and the times of fits."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -97,6 +97,7 @@ class GaussianProcesses:
         given_layout: What a row of the pool measures; ``None``: all outputs.
         are_classes: Whether a measurement finds one of several classes, each of which
             has an output; some may never be found.
+        has_scales: Whether a process has another scale than what is measured.
         together: What learns correlated outputs, or has learnt them, if the outputs'
             models are given; ``None`` where outputs are independent.
 
@@ -119,6 +120,7 @@ class GaussianProcesses:
     together: CorrelatedModel | None = None
     given_layout: Layout | None = None
     are_classes: bool = False
+    has_scales: bool = False
 
     def __post_init__(self) -> None:
         if self.n_initial is not None:
@@ -326,13 +328,20 @@ class GaussianProcesses:
     def complete(self, observations: Observations) -> Observations:
         r"""The observations with known noise variances, where none were given."""
         known = [output.known_noise for output in self.outputs]
-        if self.has_outcomes:
+        if self.has_outcomes or self.has_scales:
             self._check_results(observations)
         if observations.yvar is not None or any(v is None for v in known):
             return observations
         columns = [v for v in known if v is not None]
         yvar = self.layout.at_rows(columns, observations.indices)
-        return derived(observations, yvar=yvar.view(observations.y.shape))
+        yvar = yvar.view(observations.y.shape)
+        if self.has_scales:  # of logarithms a share of the value is known
+            units = [
+                own.y.square() if output.scale else torch.ones_like(own.y)
+                for output, own in self._each(observations)
+            ]
+            yvar = yvar * self.layout.joined(observations, units)
+        return derived(observations, yvar=yvar)
 
     def _check_results(self, observations: Observations) -> None:
         r"""Complain about results that cannot be, or that have a noise of their own.
@@ -340,15 +349,40 @@ class GaussianProcesses:
         Raises:
             ValueError: If there are such results.
         """
-        if observations.yvar is not None:
+        if observations.yvar is not None and self.has_outcomes:
             wanted = "to be left out where a result is an outcome such as yes or no"
             remedy = "Tell repeated trials by `trials=`, and grades one by one."
             raise ValueError(complaint("yvar", wanted, "it was given", remedy))
-        for output, own in zip(
-            self.outputs, self.layout.by_output(observations), strict=True
-        ):
-            if output.outcome is not None:
-                output.outcome.check(own.y, own.replicates)
+        for output, own in self._each(observations):
+            if (quantity := output.outcome or output.scale) is not None:
+                quantity.check(own.y, own.replicates)
+
+    def on_scale(self, observations: Observations) -> Observations:
+        r"""The measurements as the processes have them: logarithms, where these are.
+
+        Args:
+            observations: As they were told, perhaps with noise variances.
+        """
+        if not self.has_scales:
+            return observations
+        values, noise = [], []
+        for output, own in self._each(observations):
+            pair = own.y, own.yvar
+            if output.scale is not None:
+                pair = output.scale.on_scale(*pair)
+            values.append(pair[0])
+            noise.append(pair[1])
+        y, yvar = self.layout.joined(observations, values), None
+        if observations.yvar is not None:
+            known = [part for part in noise if part is not None]
+            yvar = self.layout.joined(observations, known)
+        return derived(observations, y=y, yvar=yvar)
+
+    def _each(
+        self, observations: Observations
+    ) -> Iterator[tuple[OutputModel, Observations]]:
+        r"""Each output with its own measurements."""
+        return zip(self.outputs, self.layout.by_output(observations), strict=True)
 
     def count_round(self, fits: Posterior, new: Observations) -> Posterior:
         r"""The fits after one more complete round, also of a burn-in that goes on.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.warnings import BotorchWarning
@@ -42,6 +42,8 @@ FAR = 1.0
 """The distance beyond the pool, in its widths, at which old values are asked about."""
 NAMED = 3
 """The number of old values that a remark names; it counts the others."""
+NUMBERED = ("levels", "slip", "noise", "growing noise", "stated noise")
+"""The kinds of remarks in which numbers of values stand."""
 CLEAR_SLIP = 5.0
 """The deviations from all others' prediction beyond which a value is asked about."""
 
@@ -132,10 +134,22 @@ def on_decades(y: Tensor, levels: Sequence[float], output: int = 0) -> Remark | 
     return Remark(
         "decades",
         f"The values are positive and span {decades:.1f} decades: to a model with one "
-        "scale and one noise their logarithms say more. Tell `y.log10()`, with the "
-        "logarithm of the level and an `epsilon` in decades (0.3 is a factor of 2).",
+        "scale and one noise their logarithms say more. Give the model "
+        "`outcome=LogNormal()`: levels and answers stay in their units.",
         output=output,
     )
+
+
+def of_logarithms(remark: Remark) -> Remark:
+    r"""The remark about values of which the model has the logarithms.
+
+    Args:
+        remark: The remark; one without numbers of values stays as it is.
+    """
+    if remark.kind not in NUMBERED:
+        return remark
+    said = "These numbers are natural logarithms: 0.1 is about 10 %."
+    return replace(remark, text=f"{remark.text} {said}")
 
 
 def on_noise(
@@ -167,16 +181,12 @@ def on_growing_noise(
 
     Args:
         between: Its standard deviations among small and among large values.
-        is_positive: Whether values and levels have logarithms.
+        is_positive: Whether values and levels have logarithms, not yet taken.
         output: The number of the output.
     """
     small, large = between
-    remedy = (
-        "Tell `y.log10()`, with the logarithm of the level and an `epsilon` in decades "
-        "(0.3 is a factor of 2), or"
-        if is_positive
-        else "Tell"
-    )
+    logs = "Give the model `outcome=LogNormal()`, or tell"
+    remedy = logs if is_positive else "Tell"
     return Remark(
         "growing noise",
         "The noise grows with the value: its standard deviation is about "

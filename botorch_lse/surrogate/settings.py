@@ -3,9 +3,10 @@ r"""The model as users give it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models.model import ModelList
 from torch.nn import Module
@@ -19,7 +20,7 @@ from botorch_lse.models.correlated import CorrelatedModel
 from botorch_lse.models.gaussian_process import (
     MEMORY_BUDGET,
 )
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import LogNormal, Outcome, Quantity
 from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class GaussianProcess:
             ``Binary()`` for yes (1) and no (0); or one per output, ``None`` for
             measured numbers. Levels, bounds and answers are then in the units of the
             outcome, of ``Binary`` and ``Ordinal`` probabilities, of ``Counts()``
-            expected counts. ``model`` and ``norm_bound`` are about the latent function.
+            expected counts. ``LogNormal()`` is for numbers over decades, which stay in
+            their units; ``noise_std`` is then a share of the value. ``model`` and
+            ``norm_bound`` are about the latent function.
         increasing: Inputs with which the quantity of an ``outcome`` rises, by name or
             number, such as an intensity: the fitted mean rises along them, where a
             constant would pull what is far from the data to the middle.
@@ -89,16 +92,18 @@ class GaussianProcess:
     history: History | None = None
     correlated: bool = False
     family: str = ADDITIVE
-    outcome: Outcome | Sequence[Outcome | None] | None = None
+    outcome: Quantity | Sequence[Quantity | None] | None = None
     increasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
         remedy = "Write `Binary()`, `Counts()`, or `Ordinal(4, at_least=2)`."
-        for one in one_each(self.outcome, "outcome", None):
-            of_type(one, Outcome | None, "outcome", "an outcome", remedy)
-        is_learnt = self.outcome is not None and self.model is None
+        outcomes = one_each(self.outcome, "outcome", None)
+        for one in outcomes:
+            of_type(one, Quantity | None, "outcome", "an outcome", remedy)
+        has_latent = any(isinstance(one, Outcome) for one in outcomes)
+        is_learnt = has_latent and self.model is None
         if not is_learnt and len(self.increasing):
-            wanted = "to be left out without an `outcome`, and with a `model`"
+            wanted = "to be left out but with results such as yes or no, and no `model`"
             came = f"got {self.increasing!r}"
             raise ValueError(complaint("increasing", wanted, came))
         one_of(self.family, "family", FAMILIES)
@@ -149,11 +154,20 @@ class GaussianProcess:
                 "out, or tell it as measurements of rows."
             )
         pools = [layout.candidates_of(j) for j in range(n_outputs)]
-        parts = zip(pools, models, stds, pasts, outcomes, strict=True)
+        scales = [one if isinstance(one, LogNormal) else None for one in outcomes]
+        pasts = [
+            past if past is None or scale is None else _on_scale(past, scale)
+            for past, scale in zip(pasts, scales, strict=True)
+        ]
+        latent = [one if isinstance(one, Outcome) else None for one in outcomes]
+        parts = zip(pools, models, stds, pasts, latent, strict=True)
         rising = columns_of(self.increasing, layout.candidates)
         return GaussianProcesses(
             pool,
-            tuple(OutputModel(*part, self.family, rising) for part in parts),
+            tuple(
+                OutputModel(*part, self.family, rising, scale)
+                for part, scale in zip(parts, scales, strict=True)
+            ),
             self.refit,
             self.n_initial,
             max_observations,
@@ -161,6 +175,7 @@ class GaussianProcess:
             self.memory_budget,
             together=together,
             given_layout=layout,
+            has_scales=any(scales),
         )
 
     def _together(self, n_outputs: int) -> CorrelatedModel | None:
@@ -169,7 +184,8 @@ class GaussianProcess:
         is_given = isinstance(self.model, multitask.MultiTaskGP)
         if not (is_given or self.correlated):
             return None
-        if self.outcome is not None:
+        outcomes = one_each(self.outcome, "outcome", None)
+        if any(isinstance(one, Outcome) for one in outcomes):
             raise UnsupportedError(
                 "Expected no `outcome` where outputs are correlated. Leave "
                 "`correlated` out, or the outcome."
@@ -194,6 +210,17 @@ class GaussianProcess:
                 f"with `correlated=True`, but got {type(self.model).__name__}."
             )
         return CorrelatedModel(self.model)
+
+
+def _on_scale(past: History, scale: LogNormal) -> History:
+    r"""The measurements of an output as its process has them.
+
+    Raises:
+        ValueError: If there is one that cannot be.
+    """
+    scale.check(past.y, torch.ones_like(past.y))
+    y, yvar = scale.on_scale(past.y, past.yvar)
+    return replace(past, y=y, yvar=yvar)
 
 
 def one_each(value: Any, name: str, n_outputs: int | None) -> tuple[Any, ...]:

@@ -741,7 +741,8 @@ NO_WORK: Mapping[str, str] = {
     **because("the rule of a strategy here", "Diameter StraddleRank"),
     **because(
         "grows with measurements and not with rows",
-        "Binary Counts HeteroscedasticGP LearntKernel Ordinal PosteriorPath "
+        "Binary Counts HeteroscedasticGP LearntKernel LogNormal Ordinal "
+        "PosteriorPath "
         "QuadraticNoise fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp "
         "fit_multi_task_gp fit_single_task_gp SourceModel Autoregressive "
         "Coregionalised Discrepancies FadingDiscrepancies IndependentSources "

@@ -47,6 +47,7 @@ from botorch_lse.strategies import (
     Binary,
     Classes,
     Levels,
+    LogNormal,
     MinimumU,
     Ordinal,
     Region,
@@ -157,6 +158,8 @@ class Run:
                 sum((f > c).double() for c in self.world.outcome.cutpoints),
                 0 * std,
             )
+        elif isinstance(self.world.outcome, LogNormal):
+            F, std = F * (std * noise).exp(), 0 * std
         elif self.world.outcome is not None:
             F, std = torch.poisson(F, generator=generator), 0 * std
         y = (F + std * noise).mul(1e6).round() / 1e6
@@ -168,6 +171,8 @@ class Run:
         noise = None
         if self.world.tells_noise:
             noise = self.world.std[rows].clamp_min(0.01).square().view(y.shape)
+            if isinstance(self.world.outcome, LogNormal):
+                noise = noise * y.square()
         return Observations(rows, y, noise)
 
     def some(self, rows: Sequence[int], least: int = 1) -> list[int]:

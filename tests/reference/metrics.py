@@ -33,9 +33,10 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 61_720, 35_670
-"""Of the core: lines, and lines of code; 510 and 300 for audits of probabilities, 90
-and 50 for pictures that name sides as the answer does and can be read small or dark,
+MOST_LINES, MOST_CODE = 61_900, 35_780
+"""Of the core: lines, and lines of code; 180 and 110 for numbers over decades, 510 and
+300 for audits of probabilities, 90 and 50 for pictures that name sides as the answer
+does and can be read small or dark,
 150 and 80 of them for discrepancies that fade and for audits of the target, 170 and 130
 for classes without an order, 430 and 250 for grades, 230 and 130 for slips that are
 found at any time of a run, 40 and 60 for an audited demo, 70 and 80 for kernels whose

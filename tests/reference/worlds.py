@@ -322,6 +322,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "correlated",
         "MultiTaskGP",
         *OUTCOMES,
+        "LogNormal",
         *OF_SOURCES,
         "source_kernel",
     ),
@@ -449,7 +450,10 @@ NEEDS: list[Need] = [
                                                       "ParetoByDifferences"]),
     ("model", ["correlated", "MultiTaskGP"], "history", ["none"]),
     ("model", ["single"], "asks", [*GOALS]),
-    ("model", OUTCOMES, "asks", REGIONS),
+    ("model", [*OUTCOMES, "LogNormal"], "asks", REGIONS),
+    ("model", ["LogNormal"], "noise", but("noise", "by row")),
+    ("model", ["LogNormal"], "content", but("content", "MinimumU")),
+    ("model", ["LogNormal"], "truth", but("truth", "low", "high")),
     ("model", OUTCOMES, "history", ["none"]),
     ("model", OUTCOMES, "noise", ["learnt"]),
     ("model", [*OUTCOMES[2:4]], "audit", ["none"]),
@@ -608,7 +612,8 @@ class Maker:
         self.is_linear = case["pool"] in LINEAR_POOLS
         word = case["model"].partition(",")[0] if case["model"] in OUTCOMES else ""
         known = {"Binary": S.Binary(), "Counts": S.Counts(), "Ordinal": GRADES}
-        self.outcome = known.get(word)
+        self.is_log = case["model"] == "LogNormal"
+        self.outcome = S.LogNormal() if self.is_log else known.get(word)
         self.epsilon = float(case["epsilon"])
         self.noise = 0.8 if truth == "noisy" else 0.1
         # With a share of the maximum the function itself is shifted.
@@ -726,10 +731,16 @@ class Maker:
             old = old.abs() + 1.0
         if name == "one typing error":
             H[0, 0] *= 100
+        old = old.exp() if self.is_log else old
         known = self.case["noise"] in ("told", "by row")
         if self.case["noise"] != "exact" and self.rng.random() < 0.2:
             known = not known  # which a pool of known noise refuses
-        yvar = max(std, 0.01) ** 2 if known else None
+        yvar = (
+            max(std, 0.01) ** 2 * (old.square() if self.is_log else 1)
+            if known
+            else None
+        )
+        yvar = yvar[:, 0] if self.is_log and known and self.m == 1 else yvar
         source = {"source": SOURCES[0]} if self.case["pool"] == "sources" else {}
         return History(H, old if self.m > 1 else old[:, 0], yvar, **source)
 
@@ -748,9 +759,10 @@ class Maker:
         return Asked(self.rng, shift, self.epsilon, names, n, unit)
 
     def unit(self, x: Any) -> Any:
-        r"""The probability or the expected count for a value of the function."""
+        r"""The probability, count or number for a value of the function."""
         x = torch.as_tensor(x, dtype=torch.float64)
-        y = x.exp() if self.outcome == S.Counts() else torch.special.ndtr(x)
+        is_exp = self.is_log or self.outcome == S.Counts()
+        y = x.exp() if is_exp else torch.special.ndtr(x)
         return y if y.ndim else float(y)
 
     def limits(self) -> dict[str, Any]:
@@ -760,7 +772,8 @@ class Maker:
             "max_repeats": self.case["repeats"],
         }
         found = {name: None if x == "None" else int(x) for name, x in read.items()}
-        if self.outcome is not None and self.case["audit"] == "audited":
+        has_results = self.outcome is not None and not self.is_log
+        if has_results and self.case["audit"] == "audited":
             found["max_repeats"] = None  # one or two trials show no side
         most, repeats = found["batch_size"], found["max_repeats"]
         if most is not None and repeats is not None:
@@ -779,7 +792,9 @@ class Maker:
             found["family"] = "single"
         elif self.outcome is not None:
             found["outcome"] = self.outcome
-            if name in OUTCOMES[::2]:
+            if self.is_log:
+                pass  # its mean does not rise, and its kernel is the default
+            elif name in OUTCOMES[::2]:
                 if self.outcome == GRADES:  # cutpoints are learnt as well
                     found["outcome"] = replace(GRADES, cutpoints=None)
                 found["increasing"] = self.rng.choice([(), (0,)])

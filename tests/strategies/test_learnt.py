@@ -1,7 +1,6 @@
 r"""A model learnt from few data decides little: initial design, scale, sides."""
 
 import dataclasses
-import math
 
 import pandas as pd
 import pytest
@@ -24,6 +23,7 @@ from botorch_lse.strategies import (
     Ambiguity,
     GaussianProcess,
     HRAGEStrategy,
+    LogNormal,
     LSEStrategy,
     MELKStrategy,
     Random,
@@ -650,8 +650,9 @@ def test_values_on_the_other_side_are_not_denied():
     assert "decades" in said
     assert [remark.kind for remark in state.remarks] == ["noise", "decades"]
     # What is advised, done.
-    logs = Strategy(pool, Above(math.log10(level)), rule=Straddle())
-    state = logs.tell(logs.init(), Observations(told.indices, told.y.log10()))
+    model = GaussianProcess(outcome=LogNormal())
+    logs = Strategy(pool, Above(level), rule=Straddle(), model=model)
+    state = logs.tell(logs.init(), told)
     assert all(remark.kind == "noise" for remark in state.remarks)
     assert state.belief.one_sided is None
 

@@ -2,7 +2,6 @@ r"""What is stated of noise, model and norm is held against what is told."""
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 
@@ -16,7 +15,7 @@ from scipy.stats import chi2
 
 from botorch_lse import History, Observations, Pool
 from botorch_lse.confidence.regions import EmptyRegionWarning
-from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
+from botorch_lse.strategies import Above, Below, GaussianProcess, LogNormal, Strategy
 from botorch_lse.surrogate.assumptions import ALARM, by_repeats
 from botorch_lse.surrogate.remarks import DataWarning
 from tests.strategies.runs import assert_same
@@ -323,16 +322,16 @@ def test_noise_that_grows_with_the_value_is_said(told_to, output) -> None:
 
 def test_what_is_advised_about_growing_noise_ends_it() -> None:
     (remark,) = grown(wave(), STATED)
-    assert "Tell `y.log10()`" in remark.text
-    log = GaussianProcess(kernel(), noise_std=0.1 / math.log(10))
-    assert grown(wave().log10(), log, Above(math.log10(1.0))) == []
+    assert "`outcome=LogNormal()`, or tell" in remark.text
+    log = GaussianProcess(kernel(), noise_std=0.1, outcome=LogNormal())
+    assert grown(wave(), log, Above(1.0)) == []
     variances = GROWING[EVERY].square()
     assert grown(wave(), STATED, yvar=variances) == []
     # Not of values, or levels, that have no logarithm.
     below = grown(wave() - 1.2, STATED, Above(0.1))
     above = grown(wave(), STATED, Above(-1.0))
     for (remark,) in (below, above):
-        assert "log10" not in remark.text
+        assert "LogNormal" not in remark.text
         assert "Tell each value with its noise variance" in remark.text
 
 

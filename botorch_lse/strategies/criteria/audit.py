@@ -151,12 +151,11 @@ class Claim:
         open_ = (found == 0).nonzero()
         return found[: int(open_[0]) if len(open_) else len(found)] > 0
 
-    def with_values(self, new: Observations, noise_var: Tensor) -> Claim:
+    def with_values(self, new: Observations) -> Claim:
         r"""The claim with further measurements of any rows.
 
         Args:
-            new: The measurements, ``k`` values or means of replicates, or ``k x m``.
-            noise_var: Noise variances of what is told, likewise.
+            new: The measurements with their noise variances.
         """
         new = replace(new, y=self.judge.numbers(new.y))
         y = new.y.double().view(len(new), self.judge.n_outputs)
@@ -166,7 +165,7 @@ class Claim:
         values = y[first]
         rows = new.indices[first].unsqueeze(-1).expand_as(values)
         sums = self.total, self.variance, self.counts
-        total, variance, counts = _added(*sums, new, noise_var)
+        total, variance, counts = _added(*sums, new)
         return replace(
             self,
             total=total,
@@ -338,15 +337,15 @@ class Audit(Criterion):
         own = self.pool.of_target
         is_own = (new.indices >= own.start) & (new.indices < own.stop)
         new = new.select(is_own.nonzero().view(-1))
-        items = derived(new, indices=new.indices - own.start)
+        items = new.indices - own.start
         if (claim is not None or sums is not None) and note.ended is None:
             # The noise as it was when the values came: a later fit has seen them.
-            noise_var = before.ask(_audited(run).audit_noise, new)
+            told = derived(before.ask(_audited(run).audited, new), indices=items)
             if claim is not None:
-                claim = claim.with_values(items, noise_var)
+                claim = claim.with_values(told)
             if sums is not None:
-                sums = _added(*sums, items, noise_var)
-        measured = note.measured.index_fill(0, items.indices, True)
+                sums = _added(*sums, told)
+        measured = note.measured.index_fill(0, items, True)
         return self._looked(
             replace(note, measured=measured, claim=claim, sums=sums), run
         )
@@ -766,7 +765,6 @@ def _added(
     variance: Tensor,
     counts: Tensor,
     new: Observations,
-    noise_var: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""The sums with further values.
 
@@ -774,15 +772,14 @@ def _added(
         total: ``N x m`` sums of values.
         variance: ``N x m`` variances of these.
         counts: ``N``, how often each row was measured.
-        new: The measurements, ``k`` values or means of replicates, or ``k x m``.
-        noise_var: Noise variances of what is told, likewise.
+        new: The measurements with their noise variances.
     """
-    each = torch.ones_like(new.indices) if new.counts is None else new.counts
-    y, times = new.y.double().view(len(new), total.shape[-1]), each.unsqueeze(-1)
+    assert new.yvar is not None  # of what is audited it is known
+    y, times = new.y.double().view(len(new), -1), new.replicates.unsqueeze(-1)
     return (
         total.index_add(0, new.indices, times * y),
-        variance.index_add(0, new.indices, times**2 * noise_var.view_as(y)),
-        counts.index_add(0, new.indices, each),
+        variance.index_add(0, new.indices, times**2 * new.yvar.view_as(y)),
+        counts.index_add(0, new.indices, new.replicates),
     )
 
 

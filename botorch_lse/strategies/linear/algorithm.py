@@ -26,7 +26,7 @@ from botorch_lse.confidence.classify import BELOW, UNDECIDED, Sides
 from botorch_lse.confidence.judges import Judge
 from botorch_lse.confidence.regions import Regions, warn_if_empty
 from botorch_lse.data.classification import Classification
-from botorch_lse.data.observations import Observations
+from botorch_lse.data.observations import Observations, derived
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.designs import DesignWarning, optimal_design, round_design
@@ -725,16 +725,11 @@ class LinearAlgorithm(Algorithm):
         assert judge is not None  # else there are no facts for audits
         return judge
 
-    def audit_noise(self, belief: LinearBelief, new: Observations) -> Tensor:
-        r"""The noise variances of ``n`` values or means, units of ``y`` squared.
-
-        With ``m`` outputs the shape is ``n x m``.
-        """
-        each = 1 if new.counts is None else new.counts
-        own = belief.noise_var[new.indices] / each
-        if new.y.ndim == 1:
-            return own * self.units[0] ** 2
-        return own.unsqueeze(-1) * torch.tensor(self.units) ** 2
+    def audited(self, belief: LinearBelief, new: Observations) -> Observations:
+        r"""The values with their noise variances, those of means divided."""
+        own = (belief.noise_var[new.indices] / new.replicates).unsqueeze(-1)
+        yvar = own * torch.tensor(self.units) ** 2
+        return derived(new, yvar=yvar.view(new.y.shape))
 
     def audit_noise_kind(self, belief: LinearBelief) -> str:
         r"""The kind of knowledge about the noise: a bound of its scale."""

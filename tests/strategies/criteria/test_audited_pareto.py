@@ -9,6 +9,7 @@ from gpytorch.kernels import RBFKernel
 from botorch_lse import Observations, Pool
 from botorch_lse.confidence.audit import REFERENCE_SHARE, audit_test, spent
 from botorch_lse.confidence.judges import ParetoJudge, Values
+from botorch_lse.data.observations import derived
 from botorch_lse.papers import PALStrategy
 from botorch_lse.pareto import pareto_mask
 from botorch_lse.strategies import (
@@ -136,8 +137,8 @@ class Fronts(Stubborn):
     def audit_judge(self, belief):
         return self.judge
 
-    def audit_noise(self, belief, new):
-        return torch.full((len(new), 2), self.std**2, dtype=torch.float64)
+    def audited(self, belief, new):
+        return derived(new, yvar=torch.full_like(new.y, self.std**2))
 
 
 def claim_of(n_wrong: int, n: int = 400, seed: int = 0):

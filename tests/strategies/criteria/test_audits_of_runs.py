@@ -18,6 +18,7 @@ from botorch_lse.confidence.audit import audit_size
 from botorch_lse.confidence.calibration import CalibrationWarning
 from botorch_lse.confidence.judges import LevelJudge
 from botorch_lse.data.classification import Classification
+from botorch_lse.data.observations import derived
 from botorch_lse.strategies import (
     Above,
     Below,
@@ -84,8 +85,8 @@ class Stubborn(Algorithm):
     def audit_noise_kind(self, belief):
         return self.kind
 
-    def audit_noise(self, belief, new):
-        return torch.full((len(new),), self.std**2, dtype=torch.float64)
+    def audited(self, belief, new):
+        return derived(new, yvar=torch.full_like(new.y, self.std**2))
 
     def answer(self, belief, as_claimed=False):
         value = self.side.double()
@@ -492,8 +493,9 @@ def test_more_values_at_once_than_two_widen_the_bound() -> None:
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(15, 3, generator=generator, dtype=torch.float64)
     values = truth[claim.pairs].unsqueeze(-1) + noise
-    told = Observations(claim.pairs.repeat_interleave(3), values.view(-1))
-    after = claim.with_values(told, torch.zeros(45).double())
+    rows = claim.pairs.repeat_interleave(3)
+    told = Observations(rows, values.view(-1), torch.zeros(45).double())
+    after = claim.with_values(told)
     spread = values.amax(dim=1) - values.amin(dim=1)
     torch.testing.assert_close((after.high - after.low)[claim.pairs, 0], spread)
 
