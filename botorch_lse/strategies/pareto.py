@@ -105,7 +105,7 @@ class GPParetoStrategy(Strategy):
     def estimate(self, state: State) -> ParetoEstimate:
         r"""The estimated outputs of every row with their intervals."""
         check_state(self, state)
-        return on_cpu(pareto_sides(state.belief.sides).estimate)
+        return on_cpu(pareto_sides(state.run.shown.belief.sides).estimate)
 
     # --- parts ------------------------------------------------------------------------
 

@@ -206,3 +206,28 @@ def test_the_share_above_is_followed_early_and_ends_nothing() -> None:
     content = state.content()
     assert content.posterior is not None
     assert content.posterior[0] <= content.estimate <= content.posterior[1]
+
+
+def test_few_values_tell_the_outputs_of_a_pareto_set() -> None:
+    pool = pool_of(4)
+    model = GaussianProcess(n_initial=80)
+    goal = ParetoByDifferences((True, True))
+    strategy = Strategy(pool, goal, model=model, batch_size=10)
+    state = told(strategy, 40, outputs=2)
+    mean, _ = state.predict(pool.X)
+    found = strategy.estimate(state)
+    torch.testing.assert_close(found.mean, mean)
+    assert bool((found.margin != found.margin[0]).any())
+    assert torch.equal(state.classification.mean, found.margin)
+    assert bool(state.classification.undecided.all())
+
+
+def test_a_model_that_decides_nothing_yet_tells_the_outputs_too() -> None:
+    pool = pool_of(4)
+    goal = ParetoByDifferences((True, True))
+    strategy = Strategy(pool, goal, batch_size=10)
+    state = told(strategy, 20, outputs=2)
+    assert state.belief.is_early
+    mean, _ = state.predict(pool.X)
+    torch.testing.assert_close(strategy.estimate(state).mean, mean)
+    assert bool(state.classification.undecided.all())
