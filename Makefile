@@ -26,6 +26,8 @@ TUTORIAL_QUICK ?=
 
 # Of the matrix; empty: that of constraints.txt.
 TORCH ?=
+# Likewise; empty: that of .venv.
+INTERPRETER ?=
 # Of a release: `make dist` compares it with the package's version.
 TAG ?=
 # What a change is compared with.
@@ -125,7 +127,8 @@ metrics: $(VENV)/.test
 
 ## Core tests with the lowest versions that are allowed, and with the newest, in new environments (eight minutes).
 matrix: $(VENV)/.test
-	$(BIN)/python -m tests.reference.matrix $(if $(TORCH),--torch $(TORCH))
+	$(BIN)/python -m tests.reference.matrix $(if $(TORCH),--torch $(TORCH)) \
+		$(if $(INTERPRETER),--python $(INTERPRETER))
 
 ## The default test run on the development versions of BoTorch, GPyTorch and Ax (changes .venv).
 nightly: $(VENV)/.test
