@@ -80,7 +80,8 @@ def _fitted(model: AnyGP) -> tuple[float, AnyGP]:
         from botorch_lse.models import marginal
 
         mll = ExactMarginalLogLikelihood(model.likelihood, model)
-        start = deepcopy(model.state_dict())
+        # Parameters are few numbers, of which `deepcopy` makes many objects.
+        start = {name: value.clone() for name, value in model.state_dict().items()}
         try:
             return marginal.fit_likelihood(mll)
         except ModelFittingError:

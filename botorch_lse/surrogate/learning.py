@@ -72,7 +72,10 @@ def own_random_numbers(seed: int, device: torch.device) -> Iterator[None]:
     """
     used = [device] if device.type == "cuda" else []
     with _RANDOM_LOCK, torch.random.fork_rng(devices=used):
-        torch.manual_seed(seed)
+        # Not `torch.manual_seed`, which writes the stack down for each kind of device.
+        torch.default_generator.manual_seed(seed)
+        if used:
+            torch.cuda.manual_seed_all(seed)
         yield
 
 

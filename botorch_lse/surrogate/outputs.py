@@ -277,7 +277,7 @@ class GaussianProcesses:
         priors = self._priors([self._unfitted_prior]) * m
         return Posterior(self.layout, priors, (noise,) * m)
 
-    @property
+    @cached_property  # a check of values asks for it in each round
     def _unfitted_prior(self) -> GPPrior:
         r"""The process before any fit, of one output as of all."""
         prior, model = self.unfitted, self.outputs[0].model

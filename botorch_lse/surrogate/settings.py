@@ -103,7 +103,9 @@ class GaussianProcess:
         has_latent = any(isinstance(one, Outcome) for one in outcomes)
         is_learnt = has_latent and self.model is None
         if not is_learnt and len(self.increasing):
-            wanted = "to be left out but with results such as yes or no, and no `model`"
+            wanted = (
+                "to be left out without an `outcome` of results, and with a `model`"
+            )
             came = f"got {self.increasing!r}"
             raise ValueError(complaint("increasing", wanted, came))
         one_of(self.family, "family", FAMILIES)

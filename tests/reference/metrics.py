@@ -33,8 +33,8 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 61_900, 35_780
-"""Of the core: lines, and lines of code; 180 and 110 for numbers over decades, 510 and
+MOST_LINES, MOST_CODE = 61_910, 35_790
+"""Of the core: lines, and lines of code; 190 and 120 for numbers over decades, 510 and
 300 for audits of probabilities, 90 and 50 for pictures that name sides as the answer
 does and can be read small or dark,
 150 and 80 of them for discrepancies that fade and for audits of the target, 170 and 130
