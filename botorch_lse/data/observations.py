@@ -510,9 +510,13 @@ class History:
         outputs: The names of the outputs, where they are known.
         source: The name of the source of the values, where the pool has sources
             (``Pool.at_sources``); default its target. ``X`` has no column for it.
+        counts: The numbers of trials of which ``y`` are shares; ``None``: one each.
+        trials: As of ``Observations``: where it is given, ``y`` are numbers of
+            successes, and are kept as shares.
 
     Raises:
-        ValueError: If an entry is not finite, or a variance negative.
+        ValueError: If an entry is not finite, or a variance negative; if there are
+            more successes than trials.
         BotorchTensorDimensionError: If the lengths differ.
     """
 
@@ -521,19 +525,34 @@ class History:
     yvar: Any = None
     outputs: tuple[str, ...] | None = None
     source: str | None = None
+    counts: Tensor | None = None
+    trials: InitVar[Any] = None
 
     @ordinary
-    def __post_init__(self) -> None:
+    def __post_init__(self, trials: Any) -> None:
         labels = self.X.index if isinstance(self.X, pd.DataFrame) else None
         lines = named_lines(self.X)
         X = at_home(real_matrix(self.X, "X")) if lines is None else lines
         y, yvar, outputs = _measured(self.y, self.yvar, self.outputs, labels)
         y = at_home(_values(y, len(X)))
         yvar = None if yvar is None else at_home(_variances(yvar, y))
-        _set_fields(self, X=X, y=y, yvar=yvar, outputs=outputs)
+        counts = self.counts
+        if counts is not None or trials is not None:
+            if labels is not None:
+                trials = in_order(trials, labels, "trials", others="the points")
+            rows = torch.arange(len(X))
+            told = Observations(rows, y, yvar, counts=counts, trials=trials)
+            y, counts = told.y, told.counts
+        _set_fields(self, X=X, y=y, yvar=yvar, outputs=outputs, counts=counts)
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def replicates(self) -> Tensor:
+        r"""The number of trials of each entry (``n``)."""
+        one = torch.ones(len(self), dtype=torch.long)
+        return one if self.counts is None else self.counts
 
     def on(self, pool: Pool, outputs: Sequence[str] = ()) -> History:
         r"""The history with its points as the model of a pool has them.
@@ -554,7 +573,7 @@ class History:
             X = inputs.points(X, "history.X")
         if self.source is not None or X.shape[-1] == inputs.d < pool.d:
             X = pool.at_source(X, self.source)
-        return History(X, y, yvar, names)
+        return History(X, y, yvar, names, counts=self.counts)
 
     def append(self, other: History) -> History:
         r"""The measurements followed by those of others.
@@ -592,14 +611,17 @@ class History:
         yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
         y, both = torch.cat((self.y, other.y)), (self.X, other.X)
         X = torch.cat(both) if is_bare else pd.concat(both, ignore_index=True)
-        return History(X, y, yvar, self.outputs or other.outputs, self.source)
+        names, counts = self.outputs or other.outputs, self.counts
+        if counts is not None or other.counts is not None:
+            counts = torch.cat((self.replicates, other.replicates))
+        return History(X, y, yvar, names, self.source, counts)
 
     def output(self, c: int) -> History:
         r"""The measurements of one output."""
         if self.y.ndim == 1:
             return self
         yvar = None if self.yvar is None else self.yvar[:, c]
-        return History(self.X, self.y[:, c], yvar)
+        return History(self.X, self.y[:, c], yvar, counts=self.counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -329,8 +329,8 @@ class Binary(Outcome):
                 "y",
                 "to be 1 or 0 with `outcome=Binary(...)`",
                 f"got {written(y[place])}",
-                "Tell successes of several trials as `Observations(rows, successes, "
-                "trials=n)`; leave `outcome` out for measured numbers.",
+                "Tell numbers of successes with `trials=n`; leave `outcome` out for "
+                "measured numbers.",
             )
         )
 

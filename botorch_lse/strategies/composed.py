@@ -220,12 +220,9 @@ class ComposedStrategy(Strategy):
     def takes_history(self) -> bool:
         r"""Whether old data can be learnt from.
 
-        Not with a bounded norm or outcomes that are no numbers, nor where outputs are
-        correlated or measured singly.
+        Not with a bounded norm, nor where outputs are correlated or measured singly.
         """
-        model = self.parts.model
-        is_alone = self.layout.takes_history and model.together is None
-        is_alone &= not model.has_outcomes
+        is_alone = self.layout.takes_history and self.parts.model.together is None
         return is_alone and self.model.norm_bound is None
 
     def with_history(self, history: History) -> Strategy:

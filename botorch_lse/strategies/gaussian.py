@@ -1364,11 +1364,9 @@ class GaussianAlgorithm(Algorithm):
             )
         fits = belief.fits
         if data is not None:
-            start = tuple(posterior.before_data() for posterior in fits.posteriors)
-            fits = replace(fits, posteriors=start)
             data = self.model.on_scale(self.model.complete(data))
-            data = self.model.as_measured(fits, data)
-            fits = fits.observing(data)
+            fits = self.model.before(fits, data)
+            fits = fits.observing(self.model.as_measured(fits, data))
         X = self.model.layout.with_target(X)
         found = [posterior.at(X) for posterior in fits.posteriors]
         for j, outcome in enumerate(self.outcomes):

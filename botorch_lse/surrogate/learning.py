@@ -113,6 +113,12 @@ class OutputModel:
         """
         if self.outcome is not None:
             self._check_outcome()
+        elif self.history is not None and self.history.counts is not None:
+            wanted = "to be left out where an output is a measured number"
+            remedy = "Give `y` as it was measured, and its noise as `yvar`."
+            raise ValueError(
+                complaint("history.trials", wanted, "it was given", remedy)
+            )
         if self.noise_std is not None:
             in_interval(
                 self.noise_std,
@@ -157,7 +163,7 @@ class OutputModel:
         r"""Complain about what does not go with an outcome that is not a number.
 
         Raises:
-            ValueError: If there is noise, or history.
+            ValueError: If there is noise, or an old result that cannot be.
             UnsupportedError: If the model is a fitted one, or fits by itself.
         """
         if self.pool.target is not None:
@@ -165,19 +171,18 @@ class OutputModel:
             remedy = "Model the answers of one source, on the pool without sources."
             came = f"got {self.outcome!r}"
             raise UnsupportedError(complaint("outcome", wanted, came, remedy))
+        old = self.history
         for name, given in (
             ("noise_std", self.noise_std),
             ("pool.noise_var", self.pool.noise_var),
-            ("history", self.history),
+            ("history.yvar", None if old is None else old.yvar),
         ):
             if given is not None:
-                remedy = (
-                    "Such a result has no noise of its own: leave it out."
-                    if name != "history"
-                    else "Tell old answers as `Observations` of rows of the pool."
-                )
+                remedy = "Such a result has no noise of its own: leave it out."
                 wanted = f"to be left out with `outcome={self.outcome!r}`"
                 raise ValueError(complaint(name, wanted, "it was given", remedy))
+        if old is not None and self.outcome is not None:
+            self.outcome.check(old.y, old.replicates)
         if not isinstance(self.model, Kernel | GPPrior | None):
             wanted = (
                 "to be None, or a kernel of the latent function, with "
@@ -199,21 +204,48 @@ class OutputModel:
         prior = self._fixed_prior
         return None if prior is None else self.given(prior)
 
-    @property
+    @cached_property
     def _fixed_prior(self) -> GPPrior | None:
         is_learnt = self.model is None or isinstance(self.model, SourceModel)
         return None if is_learnt else fitted.fixed_prior(self.model)
 
-    def given(self, prior: GPPrior) -> GPPrior:
+    def given(self, prior: GPPrior, own: Observations | None = None) -> GPPrior:
         r"""The process of the prior once its history is known.
+
+        Old results of an outcome count as the Gaussian measurements that they stand for
+        beside those of the run.
+
+        Args:
+            prior: The process, fixed or fitted.
+            own: All results of an outcome in the run; default none.
 
         Raises:
             ValueError: If the noise of the history is not known.
         """
         if self.history is None:
             return prior
-        noise = self.noise_of_history(prior)
-        return prior.given(self.history.X, self.history.y, noise)
+        if self.outcome is None:
+            y, noise = self.history.y, self.noise_of_history(prior)
+            return prior.given(self.history.X, y, noise)
+        # What they stood for beside fewer results is forgotten.
+        prior = self._fixed_prior or prior.before or prior
+        own = Observations.empty() if own is None else own
+        y, noise = self._in_place(prior, *self._with_old(own))
+        n = len(self.history)
+        return prior.given(self.history.X, y[:n], noise[:n])
+
+    def _with_old(self, own: Observations) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The points, results and numbers of trials of an outcome, old ones first."""
+        X, trials = self.pool.X[own.indices], own.replicates.double()
+        if self.history is None:
+            return X, own.y, trials
+        pairs = (
+            (self.history.X, X),
+            (self.history.y, own.y),
+            (self.history.replicates.double(), trials),
+        )
+        X, y, trials = map(torch.cat, pairs)
+        return X, y, trials
 
     def noise_of_history(self, prior: GPPrior) -> Tensor:
         r"""The noise variances of history's values: told, stated, or the process's.
@@ -392,7 +424,7 @@ class OutputModel:
         X, values, noise = self.pool.X[history.indices], history.y, history.yvar
         if self.outcome is not None:
             words, is_sum = dict(self.pool.words.values()), self.family == ADDITIVE
-            given = X, values, history.replicates.double(), self.pool.bounds
+            given = *self._with_old(history), self.pool.bounds
             parts = self.outcome, words, is_sum, self.rising
             return latent.fit_latent_gp(*given, *parts)
         if noise is None and self.known_noise is not None:
@@ -432,27 +464,35 @@ class OutputModel:
             prior: The process, fixed or fitted.
         """
         assert self.outcome is not None  # results are no numbers
-        found = None if self.fixed is not None else prior.outcome
+        found = None if self._fixed_prior is not None else prior.outcome
         return found or self.outcome
 
     def in_place(self, prior: GPPrior, own: Observations) -> tuple[Tensor, Tensor]:
         r"""Gaussian measurements in place of an outcome's results.
 
+        Where the process is ``given`` old results with these, they are those of all
+        results together: each site is then the one that it was found to be.
+
         Args:
             prior: The latent process.
-            own: All results of this output.
+            own: All results of this output in the run.
 
         Returns:
             ``n`` values and ``n`` noise variances.
         """
-        outcome = self.outcome_of(prior)
-        if len(own) == 0:
-            return own.y, own.y
+        trials = own.replicates.double()
+        return self._in_place(prior, self.pool.X[own.indices], own.y, trials)
+
+    def _in_place(
+        self, prior: GPPrior, X: Tensor, y: Tensor, trials: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        r"""Gaussian measurements in place of results at any points."""
+        if len(y) == 0:
+            return y, y
         with torch.no_grad():
-            F = prior.features(self.pool.X[own.indices])
-            trials = own.replicates.double()
+            F = prior.features(X)
             K, mean = prior.covariance(F, F), prior.mean(F)
-            found = sites_of(K, mean, outcome, own.y, trials)
+            found = sites_of(K, mean, self.outcome_of(prior), y, trials)
             return found.value, found.noise
 
     def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:

@@ -598,6 +598,8 @@ class GaussianProcesses:
         elif not self.is_fixed:
             priors = self._fitted(history, seed, fits.n_rounds, transform)
             fitted_rounds, fitted_values = fits.n_rounds, len(history)
+        if self.has_outcomes:
+            priors = self._beside(priors, history)
         found = self.of_priors(priors, history)
         noise = found.noise if variances is None else (variances,)
         if fits.floors:
@@ -614,6 +616,35 @@ class GaussianProcesses:
             burn_in=fits.burn_in,
             has_known_noise=fits.has_known_noise,
         )
+
+    def _beside(
+        self, priors: Sequence[GPPrior], history: Observations
+    ) -> list[GPPrior]:
+        r"""The processes with old results of outcomes as they count beside others.
+
+        Args:
+            priors: One per output.
+            history: All observations of the run.
+        """
+        triples = zip(self.outputs, priors, self.layout.by_output(history), strict=True)
+        return [
+            prior if output.outcome is None else output.given(prior, own)
+            for output, prior, own in triples
+        ]
+
+    def before(self, fits: Posterior, history: Observations) -> Posterior:
+        r"""The posteriors of the same processes before other observations.
+
+        Args:
+            fits: The posteriors after all observations of the run.
+            history: Those that are to be told instead.
+        """
+        if self.has_outcomes and self.outputs[0].history is not None:
+            priors = [posterior.prior for posterior in fits.posteriors]
+            found = self._priors(self._beside(priors, history))
+        else:
+            found = tuple(posterior.before_data() for posterior in fits.posteriors)
+        return replace(fits, posteriors=found)
 
     def _raised(self, history: Observations, floors: Sequence[Tensor]) -> Tensor:
         r"""The told noise variances, raised to what repeats say."""

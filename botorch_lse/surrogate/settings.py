@@ -56,8 +56,8 @@ class GaussianProcess:
             one side of the level.
         norm_bound: A bound of the norm of ``f`` less the prior mean.
         memory_budget: Bytes for arrays over the pool.
-        history: Measurements at any points that were made before the run. The process
-            is conditioned on them.
+        history: Measurements at any points that were made before the run, also results
+            of an ``outcome``. The process is conditioned on them.
         correlated: Whether outputs are modelled together, so that a value of one tells
             about the others: with ``model=None`` by ``fit_multi_task_gp``, else by the
             factory, whose ``train_X`` has the number of the output as last column.

@@ -17,6 +17,7 @@ from botorch_lse.ax import (
 )
 from botorch_lse.strategies import (
     Above,
+    Binary,
     GaussianProcess,
     GEGEStrategy,
     LSEStrategy,
@@ -101,6 +102,28 @@ def test_trials_off_the_pool_count_as_data(asynchronous, tmp_path):
     assert same_state(state_of(loaded), state)
     assert loaded.get_next_trials(2) == client.get_next_trials(2)
     assert len(level_set(client)) == len(strategy.pool)
+
+
+def test_answers_off_the_pool_count_as_old_ones(tmp_path):
+    kernel = ScaleKernel(RBFKernel()).double()
+    before = History([OFF_X, [1.8, *OFF_X[1:]]], [2, 3], trials=[3, 4])
+    model = GaussianProcess(kernel, outcome=Binary(), history=before)
+    strategy = Strategy(pool_of(), Above(0.6), model=model, batch_size=2)
+    client = client_of(strategy)
+    for heat, answer in ((0.3, 0.0), (1.9, 1.0)):
+        attach(client, {**OFF, "heat": heat}, answer, sem=0.0)
+    attach(client, ON, 1.0, sem=0.0)
+    for trial in client.get_next_trials(2):
+        client.complete_trial(trial, {"y": 1.0})
+    state = state_of(client)
+    x = torch.tensor([OFF_X, [1.9, *OFF_X[1:]]], dtype=torch.float64)
+    knows = strategy.with_history(History(x, [0.0, 1.0]))
+    assert knows.model.history.counts.tolist() == [3, 4, 1, 1]
+    assert same_state(state, knows.replay(state.observations, seed=0))
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    assert same_state(state_of(loaded), state)
+    assert loaded.get_next_trials(2) == client.get_next_trials(2)
 
 
 def test_a_value_off_the_pool_tells_of_the_rows_near_it():

@@ -44,12 +44,10 @@ from tqdm import tqdm
 from botorch_lse import Observations
 from botorch_lse.plotting.report import report_of
 from botorch_lse.strategies import (
-    Binary,
     Classes,
     Levels,
     LogNormal,
     MinimumU,
-    Ordinal,
     Region,
     State,
 )
@@ -63,7 +61,7 @@ from tests.reference.hosts import (
     must,
     must_be_same,
 )
-from tests.reference.worlds import cases, world_of
+from tests.reference.worlds import cases, results_of, world_of
 
 MOST = 120
 """Measurements after which a run is cut, unless it is played alone."""
@@ -150,18 +148,11 @@ class Run:
         F, std = self.world.F[rows], self.world.std[rows]
         noise = torch.randn(F.shape, generator=generator, dtype=torch.float64)
         self.n_told += len(rows)
-        if self.world.outcome == Binary():
-            F, std = (torch.special.ndtr(noise) < F).double(), 0 * std
-        elif isinstance(self.world.outcome, Ordinal):
-            f = torch.special.ndtri(F) + noise
-            F, std = (
-                sum((f > c).double() for c in self.world.outcome.cutpoints),
-                0 * std,
-            )
-        elif isinstance(self.world.outcome, LogNormal):
+        if isinstance(self.world.outcome, LogNormal):
             F, std = F * (std * noise).exp(), 0 * std
         elif self.world.outcome is not None:
-            F, std = torch.poisson(F, generator=generator), 0 * std
+            F = results_of(self.world.outcome, F, noise, generator)
+            std = 0 * std
         y = (F + std * noise).mul(1e6).round() / 1e6
         return y[:, 0] if self.world.is_one_number else y
 

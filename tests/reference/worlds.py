@@ -454,7 +454,6 @@ NEEDS: list[Need] = [
     ("model", ["LogNormal"], "noise", but("noise", "by row")),
     ("model", ["LogNormal"], "content", but("content", "MinimumU")),
     ("model", ["LogNormal"], "truth", but("truth", "low", "high")),
-    ("model", OUTCOMES, "history", ["none"]),
     ("model", OUTCOMES, "noise", ["learnt"]),
     ("model", [*OUTCOMES[2:4]], "audit", ["none"]),
     ("model", OUTCOMES, "content", but("content", "MinimumU")),
@@ -596,6 +595,26 @@ class World:
         return (answer.above & (truth == -1)) | (answer.below & (truth == 1))
 
 
+def results_of(
+    outcome: Any, F: Tensor, drawn: Tensor, generator: torch.Generator
+) -> Tensor:
+    r"""Results of an outcome: yes or no, grades, or counts of events.
+
+    Args:
+        outcome: The outcome.
+        F: Probabilities, or expected counts.
+        drawn: Standard normal numbers of the same shape.
+        generator: The source of random numbers for counts.
+    """
+    if outcome == S.Binary():
+        return (torch.special.ndtr(drawn) < F).double()
+    if isinstance(outcome, S.Ordinal):
+        f = torch.special.ndtri(F) + drawn
+        reached = [(f > c).double() for c in outcome.cutpoints or ()]
+        return torch.stack(reached).sum(dim=0)
+    return torch.poisson(F, generator=generator)
+
+
 class Maker:
     r"""Makes the world of a case.
 
@@ -723,6 +742,11 @@ class Maker:
         name = self.case["history"]
         if not len(H):
             return None
+        if self.outcome is not None and not self.is_log:
+            drawn = torch.randn(old.shape, generator=self.generator).to(old)
+            old = self.unit(old.abs() + 1.0 if name == "on one side" else old)
+            y = results_of(self.outcome, old, drawn, self.generator)
+            return History(H, y if self.m > 1 else y[:, 0])
         std = 0.0 if self.case["noise"] == "exact" else self.noise
         old = old + std * torch.randn(
             old.shape, generator=self.generator, dtype=torch.float64
