@@ -17,6 +17,7 @@ from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
 from botorch_lse.cli.cells import CODE_PAGES, WORKBOOKS, write_table, writing
 from botorch_lse.cli.doubts import in_table_words, place_of
+from botorch_lse.cli.kinds import AGAIN
 from botorch_lse.cli.measurements import (
     FAILED,
     MEASURED,
@@ -30,7 +31,6 @@ from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
-from botorch_lse.cli.yes_no import AGAIN
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
     CalibrationWarning,
@@ -304,8 +304,9 @@ def noise_of(run: Run, truth: Truth) -> str:
     r"""The words for what is random of simulated results."""
     if truth.noise_std is not None:
         return run.scale.noise_in_words(truth.noise_std)
-    if run.settings.trials is None:
-        return "results are drawn by its probabilities"
+    kind = run.settings.kind
+    if kind is not None and run.settings.trials is None:
+        return f"results are drawn by its {kind.drawn_by}"
     return f"lines of {_counted(run.trials, 'trial')} are drawn by its probabilities"
 
 
@@ -415,7 +416,7 @@ def to_do(run: Run, lines: list[dict[str, str]]) -> str:
 def filling_in(run: Run) -> str:
     r"""A sentence on what to write into the sheet."""
     column, trials = repr(run.result_column), run.settings.trials
-    if not run.settings.is_yes_no:
+    if run.settings.kind is None:
         return f"Fill in {column}: a number, {WORDS}."
     words = WORDS.replace(FAILED[0], AGAIN)
     if trials is not None:
@@ -439,7 +440,9 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     sides = (f"{int(getattr(answer, side).sum())} {side}" for side in SIDES)
     lines = [f"{_counted(len(run.candidates), 'candidate')}: {', '.join(parts)}."]
     if state.history.n_measured:
-        asked = f"P{run.quantity[1:]}" if found.is_yes_no else run.result_column
+        asked = run.result_column
+        if found.kind is not None:
+            asked = run.quantity[0].upper() + run.quantity[1:]
         lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
         lines += how_many(run)
     model, n = run.strategy.parts.model, state.history.n_measured
@@ -459,13 +462,10 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
             "A model of these values chooses what to measure next, and "
             f"{until} {wanted - n} to go."
         )
-    elif found.is_yes_no and not state.belief.fits.is_informed:
-        both = "a yes and a no"
-        if found.grades is not None:
-            both = f"grades below {found.at_least} and others"
+    elif found.kind is not None and not state.belief.fits.is_informed:
         lines.append(
-            f"All results so far are alike: nothing is decided before there are {both},"
-            " and new candidates come first."
+            "All results so far are alike: nothing is decided before there are "
+            f"{found.kind.contrast}, and new candidates come first."
         )
     else:
         lines.append(foreseen(run))
@@ -495,7 +495,7 @@ def one_sided(run: Run) -> str:
     r"""The number of values on the side without a candidate, if there are some."""
     sides = {NONE_FOUND: "above", ALL_ABOVE: "below"}
     side = sides.get(run.stop_reason or "")
-    if run.settings.is_yes_no:  # a yes is on no side of a probability
+    if run.settings.kind is not None:  # a yes is on no side of a probability
         return ""
     y = run.state.observations.y
     beyond = y > run.level if side == "above" else y < run.level
@@ -575,7 +575,7 @@ def of_scale(run: Run) -> list[str]:
     y, found = run.state.observations.y, run.settings
     grows = any(remark.kind == "growing noise" for remark in run.state.remarks)
     is_suggested = run.scale.is_suggested(y, found.level, grows)
-    if found.is_yes_no or found.log_result is not None or not is_suggested:
+    if found.kind or found.log_result is not None or not is_suggested:
         return []
     low, high = torch.aminmax(y)
     noise = ", and their noise grows with them" if grows else ""
@@ -690,7 +690,7 @@ def foreseen(run: Run) -> str:
 
 def _symptom(run: Run, more: int | None) -> str:
     n = len(run.pool)
-    if run.settings.is_yes_no or (more or 0) <= n:
+    if run.settings.kind is not None or (more or 0) <= n:
         return ""  # one result of yes or no tells little, and many are needed
     return f" That is more than the {n} candidates there are: look for a wrong value."
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import REPEAT, SHEET
+from botorch_lse.cli.kinds import OUTCOME
 from botorch_lse.cli.measurements import MEASURED, Entry
 from botorch_lse.cli.runs import Run
-from botorch_lse.cli.yes_no import OUTCOME
 from botorch_lse.surrogate.remarks import NAMED, Remark
 
 

@@ -30,17 +30,9 @@ from botorch_lse.cli.candidates import (
     is_open,
 )
 from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
+from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
 from botorch_lse.cli.notation import Notation, is_missing
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.yes_no import (
-    AGAIN,
-    OUTCOME,
-    PAIR_OF,
-    Fault,
-    answer_of,
-    grade_of,
-    pair_of,
-)
 
 if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
@@ -281,9 +273,9 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
         _check_excluded(entries)
     with faults.noted():
         _check_limits(entries, found.level)
-    if found.is_yes_no and found.trials is None and found.grades is None:
+    if found.kind is not None and found.trials is None:
         with faults.noted():
-            _check_words(entries, found)
+            _check_words(entries, found.kind, found.column)
     faults.check()
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
@@ -372,9 +364,9 @@ class _Reader:
         status, value, row, repeat = OPEN if is_out else self._status(text), None, 0, 0
         lies, limit, trials = None, _LIMIT.fullmatch(text), None
         with faults.noted():
-            if status == MEASURED and self.found.is_yes_no:
+            if status == MEASURED and self.found.kind is not None:
                 trials = self._trials(table, line)
-                value = self._answer(table, line, column, trials)
+                value = self._result(self.found.kind, table, line, column, trials)
             elif status == MEASURED:
                 number = text if limit is None else limit[2]
                 value = self._value(table, line, column, number)
@@ -392,7 +384,7 @@ class _Reader:
     def _status(self, text: str) -> str:
         r"""The status of a line that is not open."""
         word = " ".join(text.casefold().split())
-        if word in ((AGAIN,) if self.found.is_yes_no else FAILED):
+        if word in (FAILED if self.found.kind is None else (AGAIN,)):
             return FAILED[0]
         return "n/a" if word in EXCLUDED else MEASURED
 
@@ -413,12 +405,13 @@ class _Reader:
             raise table.complaint(line, column, wanted, f"got {text!r}", remedy)
         return int(number)
 
-    def _answer(
-        self, table: Table, line: Line, column: str, trials: int | None
+    def _result(
+        self, kind: Kind, table: Table, line: Line, column: str, trials: int | None
     ) -> float:
-        r"""The answer: 1 for yes and 0 for no, a grade, or the number of successes.
+        r"""The result that is no measured number, or the number of successes.
 
         Args:
+            kind: What results are.
             table: The file.
             line: The line.
             column: The column of what is measured.
@@ -426,10 +419,8 @@ class _Reader:
         """
         text = line.cells[column]
         number = self.notation.with_mark(table.mark(column)).number(text)
-        if self.found.grades is not None:
-            found = grade_of(number, self.found.grades)
-        elif trials is None:
-            found = answer_of(text, number)
+        if trials is None:
+            found = kind.result_of(text, number)
         elif number is None or number != int(number) or not 0 <= number <= trials:
             wanted = f"a whole number of successes in {trials} trials"
             found = Fault(wanted, "write how many there were")
@@ -619,17 +610,19 @@ def _check_limits(entries: list[Entry], level: float) -> None:
     faults.check()
 
 
-def _check_words(entries: list[Entry], found: Settings) -> None:
+def _check_words(entries: list[Entry], kind: Kind, name: str) -> None:
     r"""Complain about words for yes and no of two pairs, one of which may be a slip."""
     faults, first = Faults(), None
     for entry in entries:
-        column = entry.table.column(found.column)
+        column = entry.table.column(name)
         if entry.status != MEASURED or column is None:
             continue
         text = entry.line.cells[column]
+        if (pair := kind.pair_of(text)) is None:
+            return
         if first is None:
-            first, (yes, no) = entry, pair_of(text)
-        elif pair_of(text) != (yes, no):
+            first, (yes, no) = entry, pair
+        elif pair != (yes, no):
             faults.said.append(
                 f"{entry.place}, column {column}: expected {yes} or {no}, as in "
                 f"{first.place}, but got {text!r}; write {yes if entry.value else no}."

@@ -25,7 +25,6 @@ from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measure
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.yes_no import pair_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from botorch_lse.data.classification import Classification
     from botorch_lse.data.observations import Observations
     from botorch_lse.data.pool import Pool
+    from botorch_lse.models.outcomes import Outcome
     from botorch_lse.strategies import ComposedStrategy, State
 
 Found = TypeVar("Found")
@@ -185,14 +185,10 @@ class Run:
         return self.scale.accuracy(self.settings.epsilon, self.settings.level)
 
     @cached_property
-    def outcome(self) -> strategies.Binary | strategies.Ordinal | None:
+    def outcome(self) -> Outcome | None:
         r"""The relation of results to the model, where they are no numbers."""
-        found = self.settings
-        if not found.is_yes_no:
-            return None
-        if found.grades is not None and found.at_least is not None:
-            return strategies.Ordinal(found.grades, at_least=found.at_least)
-        return strategies.Binary(guess=found.guess or 0.0, lapse=found.lapse or 0.0)
+        kind = self.settings.kind
+        return None if kind is None else kind.outcome
 
     @property
     def trials(self) -> int:
@@ -202,14 +198,15 @@ class Run:
 
     @property
     def words(self) -> str:
-        r"""The words for results of yes and no, as the results have them, or grades."""
-        if self.settings.grades is not None:
-            return f"a grade, 0 to {self.settings.grades - 1}"
-        for entry in self.measured.having(MEASURED):
-            column = entry.table.column(self.settings.column)
-            if column is not None:
-                return " or ".join(pair_of(entry.line.cells[column]))
-        return "yes or no (or pass or fail, or 1 or 0)"
+        r"""The words for results that are no numbers, as the results have them."""
+        kind, name = self.settings.kind, self.settings.column
+        assert kind is not None  # only then it is asked
+        cells = (
+            entry.line.cells[column]
+            for entry in self.measured.having(MEASURED)
+            if (column := entry.table.column(name)) is not None
+        )
+        return kind.words(next(cells, None))
 
     @property
     def quantity(self) -> str:
@@ -225,9 +222,8 @@ class Run:
         name = without_unit(column)
         unit = column.removeprefix(name).strip(" ()[]")
         level = f"{written(self.settings.level)} {unit}".strip()
-        asked = "probability " if self.settings.is_yes_no else ""
-        if self.settings.grades is not None:
-            asked += f"of at least {self.settings.at_least} "
+        kind = self.settings.kind
+        asked = "" if kind is None else f"{kind.asks_for} "
         return f"{name}: {asked}{self.settings.side} {level}?"
 
     @cached_property

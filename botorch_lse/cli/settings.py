@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from botorch_lse.cli.cells import (
     decoded,
     replace_file,
 )
+from botorch_lse.cli.kinds import Kind, kind_of
 from botorch_lse.cli.notation import Notation, repaired
-from botorch_lse.cli.yes_no import check_yes_no
 
 DEFAULT_FILE = "botorch-lse.toml"
 """The file in which the settings stand unless another one is named."""
@@ -72,7 +73,8 @@ class Settings:
         log_result: Whether the model learns the logarithms of results.
         noise_std: The standard deviation of a measurement's noise.
         outcome: ``"yes-no"`` where results are yes or no, and the level a probability;
-            ``"grades"`` where they are grades.
+            ``"grades"`` where they are grades; ``"counts"`` where they are counts of
+            events, and the level an expected count.
         guess: The probability of a yes where only chance gives it.
         lapse: The probability of a no that is none of the candidate's.
         trials: The column of how many trials each line has, results being successes.
@@ -139,7 +141,8 @@ class Settings:
     outcome: str | None = _setting(
         None,
         "yes-no: results are yes or no, and the level is a probability of yes; grades: "
-        "results are 0, 1, 2 and so on, and the level is a probability of at_least",
+        "results are 0, 1, 2 and so on, and the level is a probability of at_least; "
+        "counts: results are counts of events, and the level is an expected count",
     )
     guess: float | None = _setting(
         None, "the probability of a yes by chance alone, such as 0.5 of two", float
@@ -212,7 +215,7 @@ class Settings:
                 "Expected `audit` to be a tolerance and a probability, as in 0.05,0.05,"
                 f" but got {list(self.audit)}."
             )
-        check_yes_no(vars(self), self.level)
+        self.kind  # noqa: B018  (checks the settings about it)
         if self.log_result and self.level <= 0:
             raise ValueError(
                 "Expected a level above 0, which has a logarithm, with `log_result`, "
@@ -249,15 +252,10 @@ class Settings:
         assert level is not None  # checked at construction
         return level
 
-    @property
-    def is_yes_no(self) -> bool:
-        r"""Whether results are yes or no, or grades, and levels probabilities."""
-        return self.outcome is not None
-
-    def allows(self, probabilities: tuple[float, ...]) -> bool:
-        r"""Whether guess and lapse rates leave each of some probabilities possible."""
-        low, high = self.guess or 0.0, 1.0 - (self.lapse or 0.0)
-        return all(low <= x <= high for x in probabilities)
+    @cached_property
+    def kind(self) -> Kind | None:
+        r"""The kind of results that are no measured numbers; ``None``: they are."""
+        return kind_of(vars(self), self.level)
 
     @property
     def side(self) -> str:

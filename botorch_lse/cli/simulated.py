@@ -15,7 +15,7 @@ from botorch_lse.cli.truths import NO_TRUTH, true_values
 from botorch_lse.data.observations import Observations
 from botorch_lse.models.fitted import unfitted_prior
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.models.outcomes import Ordinal
+from botorch_lse.models.outcomes import Counts, Ordinal
 from botorch_lse.strategies import ComposedStrategy, State
 from botorch_lse.surrogate.draws import joint_draws
 
@@ -31,7 +31,7 @@ class Truth:
     Args:
         values: ``K x N``, a function on the pool for each run.
         noise_std: The standard deviation of simulated noise; ``None``: values are
-            probabilities, by which results of yes and no, or grades, are drawn.
+            probabilities or expected counts, by which results are drawn.
         state: What is known when a run begins.
         words: Where the values come from.
     """
@@ -88,7 +88,7 @@ def truth_of(
     noise = known if noise is None else noise
     std = None if noise is None else run.scale.noise(noise)
     start = run.strategy.init(seed)
-    outcome, knows_noise = run.outcome, std is not None or run.settings.is_yes_no
+    outcome, knows_noise = run.outcome, std is not None or run.outcome is not None
     if column is not None:
         assert knows_noise  # ``check_truth`` complains before torch is loaded
         own = torch.tensor(true_values(run, column), dtype=torch.float64)
@@ -189,6 +189,9 @@ def _measured(
         assert isinstance(found, Ordinal)
         noise = torch.from_numpy(bench.standard_normal(len(rows)))
         return Observations(rows, found.grade(found.latent(values[rows]) + noise))
+    if isinstance(run.outcome, Counts):
+        counts = torch.from_numpy(bench.poisson(values[rows].numpy()))
+        return Observations(rows, counts.double())
     n = run.trials
     drawn = torch.from_numpy(bench.binomial(n, values[rows].numpy()))
     return Observations(rows, drawn.double(), trials=None if n == 1 else n)

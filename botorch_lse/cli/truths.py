@@ -2,9 +2,12 @@ r"""Inputs of simulated measurements, checked before torch is loaded."""
 
 from __future__ import annotations
 
+import math
+
 from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import check_marks
 from botorch_lse.cli.cells import Faults
+from botorch_lse.cli.kinds import Kind
 from botorch_lse.cli.measurements import MEASURED
 from botorch_lse.cli.runs import Run
 
@@ -33,10 +36,11 @@ def check_truth(
     Raises:
         ValueError: If there is nothing to draw from, or there is no such column.
     """
-    if noise is not None and run.settings.is_yes_no:
+    kind = run.settings.kind
+    if noise is not None and kind is not None:
         raise ValueError(
-            "Expected no --noise with `outcome`, as results of yes and no are drawn by "
-            f"their probabilities, but got {written(noise)}. Leave it out."
+            "Expected no --noise with `outcome`, as results are drawn by "
+            f"{kind.drawn_by}, but got {written(noise)}. Leave it out."
         )
     if column is not None:
         true_values(run, column)
@@ -44,23 +48,29 @@ def check_truth(
         if not run.measured.having(MEASURED):
             raise ValueError(NO_TRUTH)
         return  # the model may have learnt the noise, too
-    elif run.settings.is_yes_no and not run.settings.allows(between):
+    elif kind is not None and not kind.allows(*between):
         raise ValueError(
-            "Expected --between to be probabilities with `outcome`, between those that "
-            f"guess and lapse leave, but got {','.join(map(written, between))}."
+            f"Expected --between to be {kind.drawn_by} with `outcome`, from "
+            f"{limits_of(kind)}, but got {','.join(map(written, between))}."
         )
     elif run.scale.is_log and between[0] <= 0:
         raise ValueError(
             "Expected --between to be numbers above 0, which have logarithms, with "
             f"`log_result`, but got {','.join(map(written, between))}."
         )
-    if run.settings.is_yes_no:
-        return  # results are drawn by their probabilities
+    if kind is not None:
+        return  # results are drawn by what is true
     if noise is None and run.settings.noise_std is None:
         raise ValueError(
             "Expected the noise of a measurement, which nothing says yet, but got "
             "none. Give its standard deviation: --noise 0.5 (0 for none)."
         )
+
+
+def limits_of(kind: Kind) -> str:
+    r"""The limits of what levels are about, such as ``"0 to 1"``."""
+    low, high = kind.bounds
+    return f"{written(low)} {'on' if math.isinf(high) else f'to {written(high)}'}"
 
 
 def true_values(run: Run, column: str) -> list[float]:
@@ -86,6 +96,7 @@ def true_values(run: Run, column: str) -> list[float]:
             f"{table.name}: expected true values in a column that is no input, but "
             f"{name} is one; {advice}."
         )
+    kind = run.settings.kind
     check_marks(table, name, run.settings.notation)
     notation = run.settings.notation.with_mark(table.mark(name))
     values, faults = list[float](), Faults()
@@ -97,8 +108,8 @@ def true_values(run: Run, column: str) -> list[float]:
             wanted, remedy = "a number", notation.repair(text)
         elif value <= 0 and run.scale.is_log:
             wanted, remedy = "a number above 0, which has a logarithm", "correct it"
-        elif run.settings.is_yes_no and not 0 <= value <= 1:
-            wanted, remedy = "a probability of yes", "write one from 0 to 1"
+        elif kind is not None and not kind.allows(value):
+            wanted, remedy = kind.true_value, f"write one from {limits_of(kind)}"
         else:
             values.append(value)
             continue

@@ -679,7 +679,7 @@ case(
 YES_NO = f"{CALL.replace('7', '0.75')} --outcome yes-no"
 ANSWERS = results("name,y\nn03,yes\nn04,no\n")
 case(
-    "yes_no:check_yes_no#1",
+    "kinds:kind_of#1",
     {},
     f"{CALL} --guess 0.5",
     "Expected `outcome` to be yes-no where `guess` is given, but got none. Set it, or "
@@ -688,16 +688,17 @@ case(
     Way(call=CALL),
 )
 case(
-    "yes_no:check_yes_no#2",
+    "kinds:kind_of#2",
     {},
     f"{CALL} --outcome binary",
-    "to be yes-no or grades, but got 'binary'. Leave it out where results are measured",
+    "to be yes-no, counts or grades, but got 'binary'. Leave it out where results are "
+    "measured",
     Way(call=YES_NO),
     Way(call=CALL),
 )
 GRADES = f"{CALL.replace('7', '0.75')} --outcome grades --grades 4 --at-least 2"
 case(
-    "yes_no:check_yes_no#1",
+    "kinds:kind_of#1",
     {},
     f"{GRADES} --guess 0.5",
     "to be yes-no where `guess` is given, but got grades. Set it, or leave `guess` out",
@@ -705,7 +706,7 @@ case(
     Way(call=GRADES),
 )
 case(
-    "yes_no:check_grades#1",
+    "kinds:_graded#1",
     {},
     GRADES.replace("--at-least 2", "--at-least 4"),
     "from 1 to one less than that, but got 4 and 4. Of the grades 0 to 3, where 2 is "
@@ -713,21 +714,21 @@ case(
     Way(call=GRADES),
 )
 case(
-    "yes_no:check_grades#1",
+    "kinds:_graded#1",
     {},
     GRADES.replace("--at-least 2", ""),
     "but got 4 and none. Of the grades 0 to 3, where 2 is good enough, write 4 and 2",
     Way(call=GRADES),
 )
 case(
-    "yes_no:check_yes_no#5",
+    "kinds:kind_of#5",
     {},
     GRADES.replace("0.75", "2"),
     "Above 0.75 are candidates of which three of four results are 2 or more",
     Way(call=GRADES),
 )
 case(
-    "measurements:_Reader._answer#1",
+    "measurements:_Reader._result#1",
     results("name,y\nn03,2\nn04,good\n"),
     GRADES,
     "line 3, column y: expected a grade, a whole number from 0 to 3, but got 'good'; "
@@ -738,15 +739,44 @@ case(
         for word in ("", "again", "n/a")
     ),
 )
+EVENTS = f"{CALL} --outcome counts"
 case(
-    "yes_no:check_yes_no#3",
+    "kinds:kind_of#4",
+    {},
+    f"{EVENTS} --audit",
+    "Expected no `audit` with `outcome` = counts, of which an audit has no test, but "
+    "got one. Leave `audit` out",
+    Way(call=EVENTS),
+)
+case(
+    "kinds:kind_of#5",
+    {},
+    EVENTS.replace("7", "0"),
+    "Expected a level that is an expected count, above 0, with `outcome`, but got 0. "
+    "Above 5 are candidates in which more than 5 are expected",
+    Way(call=EVENTS.replace("7", "5")),
+)
+case(
+    "measurements:_Reader._result#1",
+    results("name,y\nn03,2\nn04,2.5\n"),
+    EVENTS,
+    "line 3, column y: expected a count, a whole number from 0 on, but got '2.5'; write"
+    " it, leave the cell empty, or write again (asked again) or n/a (cannot be ",
+    Way(results("name,y\nn03,2\nn04,3\n"), holds=values(2.0, 3.0)),
+    *(
+        Way(results(f"name,y\nn03,2\nn04,{word}\n"), holds=values(2.0))
+        for word in ("", "again", "n/a")
+    ),
+)
+case(
+    "kinds:kind_of#3",
     {},
     f"{YES_NO} --noise-std 0.1",
     "about measured numbers, but got 0.1. Leave `noise_std` out",
     Way(call=YES_NO),
 )
 case(
-    "yes_no:check_yes_no#4",
+    "kinds:_kind#1",
     {},
     f"{YES_NO} --guess 0.5 --lapse 0.6",
     "less than 1 together, but got 0.5 and 0.6. Without guessed answers and lapses "
@@ -754,7 +784,7 @@ case(
     Way(call=YES_NO),
 )
 case(
-    "yes_no:check_yes_no#5",
+    "kinds:kind_of#5",
     {},
     YES_NO.replace("0.75", "75"),
     "Expected a level that is a probability, between 0 and 1, with `outcome`, but got "
@@ -762,14 +792,14 @@ case(
     Way(call=YES_NO),
 )
 case(
-    "yes_no:check_yes_no#5",
+    "kinds:kind_of#5",
     {},
     f"{YES_NO} --guess 0.8",
     "between 0.8 and 1, with `outcome`, but got 0.75. The guess and lapse rates bound",
     Way(call=f"{YES_NO} --guess 0.5"),
 )
 case(
-    "measurements:_Reader._answer#1",
+    "measurements:_Reader._result#1",
     results("name,y\nn03,yes\nn04,nein\n"),
     YES_NO,
     "results.csv, line 3, column y: expected yes or no, but got 'nein'; write yes or "
@@ -781,7 +811,7 @@ case(
     ),
 )
 case(
-    "measurements:_Reader._answer#1",
+    "measurements:_Reader._result#1",
     results("name,y\nn03,pass\nn04,failed\n"),
     YES_NO,
     "write fail if the result is no, or again to have it asked again",
@@ -798,7 +828,7 @@ case(
 )
 COUNTS = results("name,y,n\nn03,7,20\n")
 case(
-    "measurements:_Reader._answer#1",
+    "measurements:_Reader._result#1",
     COUNTS,
     YES_NO,
     "but got '7'; write yes or no; numbers of successes need `trials`, the column of",
@@ -806,7 +836,7 @@ case(
     Way(call=f"{YES_NO} --trials n", holds=values(7.0)),
 )
 case(
-    "measurements:_Reader._answer#1",
+    "measurements:_Reader._result#1",
     results("name,y,n\nn03,21,20\n"),
     f"{YES_NO} --trials n",
     "expected a whole number of successes in 20 trials, but got '21'; write how many",
@@ -1123,15 +1153,14 @@ case(
     "truths:check_truth#1",
     {},
     f"{SIMULATE_YES_NO} --between 0.1,0.9 --noise 0.1",
-    "drawn by their probabilities, but got 0.1. Leave it out",
+    "drawn by probabilities, but got 0.1. Leave it out",
     Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
 )
 case(
     "truths:check_truth#3",
     {},
     f"{SIMULATE_YES_NO} --between 2,9",
-    "Expected --between to be probabilities with `outcome`, between those that guess "
-    "and lapse leave, but got 2,9",
+    "Expected --between to be probabilities with `outcome`, from 0 to 1, but got 2,9",
     Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
 )
 case(

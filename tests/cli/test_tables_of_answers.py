@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from botorch_lse.cli.kinds import PAIRS
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
-from botorch_lse.cli.simulated import truth_of
-from botorch_lse.cli.yes_no import PAIRS
+from botorch_lse.cli.simulated import _measured, truth_of
 from tests.cli.lab import HILL, Lab, Line
 
 CALL = (
@@ -106,6 +107,50 @@ def test_grades_are_numbers_and_the_level_a_probability(
     assert "run 1: " in said
     said = lab.call("simulate --runs 1 --most 20 --between 0.1,0.9")
     assert "run 1: " in said
+
+
+def test_counts_of_events_are_numbers_and_so_is_the_level(
+    lab: Lab, closed_figures: None
+) -> None:
+    bench = np.random.default_rng(0)
+    call = CALL.replace("yes-no", "counts").replace("0.75", "5").replace("0.1", "0.5")
+    said = lab.call(f"{call.replace('10', '40')} --beta 4 --first 10")
+    assert "Fill in 'works': how many there are, 0, 1, 2 and so on, again" in said
+    with_results(lab, *(f"n{x:02d},0" for x in range(20)))
+    said = lab.call("next")
+    assert "nothing is decided before there are two different counts" in said
+    (lab.folder / "results.csv").unlink()
+
+    def expected(line: Line) -> float:
+        return float(np.exp(float(line["x"]) / 6))
+
+    for _ in range(2):
+        lab.fill("sheet.csv", lambda line: str(bench.poisson(expected(line))), "works")
+        said = lab.call("next")
+    assert "Expected count of works against 5: " in said
+    assert "look for a wrong value" not in said
+    lab.call("answer --details")
+    for line in lab.read("answer.csv"):
+        low, mean, high = (float(line[name]) for name in ("lower", "mean", "upper"))
+        assert 0 <= low <= mean <= high
+        assert line["side"] != "above" or expected(line) > 4
+        assert line["side"] != "below" or expected(line) < 6
+    assert {"above", "below"} <= {line["side"] for line in lab.read("answer.csv")}
+    lab.call("report")
+    page = (lab.folder / "report.html").read_text()
+    assert "works: expected count above 5?" in page
+    assert "expected count of works" in page
+    for more in ("", " --between 1,20"):
+        said = lab.call(f"simulate --runs 1 --most 20{more}")
+        assert "results are drawn by its expected counts" in said
+        assert "run 1: " in said
+    run = run_of_files()
+    truth = truth_of(run, 1, None, (1.0, 20.0), None)
+    rows = torch.zeros(4000, dtype=torch.long)
+    drawn = _measured(run, truth, rows, truth.values[0], bench).y
+    mean = float(truth.values[0, 0])
+    assert float(drawn.mean()) == pytest.approx(mean, abs=4 * (mean / 4000) ** 0.5)
+    assert float(drawn.var()) == pytest.approx(mean, rel=0.1)
 
 
 def test_equal_grades_decide_nothing(lab: Lab) -> None:

@@ -35,10 +35,10 @@ from botorch_lse.ax import (
     pool_parameters,
     save_client,
 )
+from botorch_lse.cli.kinds import PAIRS
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
-from botorch_lse.cli.yes_no import PAIRS
-from botorch_lse.strategies import Binary, Ordinal, State
+from botorch_lse.strategies import Binary, Counts, Ordinal, State
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)
@@ -588,6 +588,7 @@ class ByTables:
         }
         found += [f"{name}={x}" for name, x in given.items() if x != "None"]
         found += ["--outcome=yes-no"] if self.pair else []
+        found += ["--outcome=counts"] if self.world.outcome == Counts() else []
         if isinstance(outcome := self.world.outcome, Ordinal):
             found += ["--outcome=grades", f"--grades={outcome.grades}"]
             found += [f"--at-least={outcome.at_least}"]

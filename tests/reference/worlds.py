@@ -400,7 +400,7 @@ NEEDS: list[Need] = [
     ("host", ["gest-api"], "batch", ["None"]),
     ("host", ["command line"], "asks", ["Above"]),
     ("host", ["command line"], "rule", [OWN]),
-    ("host", ["command line"], "model", ["learnt", "Binary", "Ordinal"]),
+    ("host", ["command line"], "model", ["learnt", "Binary", "Counts", "Ordinal"]),
     ("host", ["command line"], "prior", ["as it is"]),
     ("host", ["command line"], "history", ["none"]),
     ("host", ["command line"], "noise", ["learnt", "known", "exact"]),
