@@ -18,6 +18,10 @@ from botorch_lse.plotting.axes import axes_of
 
 UNMEASURABLE = "n/a"
 """The word for the side of candidates that cannot be measured."""
+OF_A_LEVEL = ("class", "probability_above", "mean", "sigma", "lower", "upper")
+"""The columns that say something of one level, and nothing of classes."""
+OF_CLASSES = 0.01
+"""The standard deviation to which probabilities of classes are written."""
 PLACES = 6
 """The decimal places of probabilities: nobody wants to read 3e-16."""
 
@@ -27,6 +31,9 @@ def answer_frame(run: Run) -> pd.DataFrame:
     frame = level_set_frame(run.answer, run.state.observations)
     ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
+    if run.answer.class_names:  # sides, and distances from another class, tell little
+        frame[ours["side"]] = frame[ours["class"]].fillna("undecided")
+        frame = frame.drop(columns=[ours[name] for name in OF_A_LEVEL])
     for row, entry in run.measured.known.items():
         # Of these only the limit is known; the rest comes from what lies around.
         unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
@@ -77,14 +84,14 @@ def write_answer(run: Run, path: Path, over: Seen | None = None) -> None:
             return "" if np.isnan(value) else f"{value:.0f}"
         if not np.isfinite(value) or np.isinf(sigma):  # no model is learnt yet
             return ""
-        if name == ours["probability_above"]:
+        if name == ours.get("probability_above"):
             return f"{round(value, PLACES):.6g}".replace(".", mark)
         return written(value, sigma).replace(".", mark)
 
-    rows = [
-        {name: text(name, row[name], float(row[ours["sigma"]])) for name in names}
-        for row in frame.to_dict(orient="records")
-    ]
+    rows = []
+    for row in frame.to_dict(orient="records"):
+        sigma = float(row[ours["sigma"]]) if "sigma" in ours else OF_CLASSES
+        rows.append({name: text(name, row[name], sigma) for name in names})
     style = run.candidates.table.style.of_another
     write_table(path, names, rows, style, over)
 
@@ -108,7 +115,8 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
     answer = replace(answer, pool=drawn)
     # One picture for one file: of more inputs each candidate, not each input.
     kind = "intervals" if len(axes_of(drawn)) > 2 else None
-    axes = plot_level_set(answer, observations, found.level, kind=kind)
+    level = None if answer.class_names else found.level
+    axes = plot_level_set(answer, observations, level, kind=kind)
     axes.set_title(run.question)
     if axes.get_ylabel() == "y":
         axes.set_ylabel(run.quantity)

@@ -33,11 +33,13 @@ from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
+    Calibration,
     CalibrationWarning,
     recent,
     share_within,
 )
 from botorch_lse.data.classification import SIDES
+from botorch_lse.strategies import State
 from botorch_lse.strategies.algorithm import (
     ALL_ABOVE,
     AUDITED,
@@ -270,9 +272,10 @@ def details(run: Run) -> str:
     for remark in state.remarks:  # the summary has said the others
         own = in_table_words(run, remark) if remark.kind in ADVICE else ""
         guarantee = guarantee.replace(f" {remark}", f" {own}" if own else "")
-    said = str(state.calibration())
+    calibration = worst_calibration(state)
+    said = str(calibration)
     # Where the predictions failed, the guarantee and the summary say so already.
-    has_said = said in guarantee or state.calibration().has_failed
+    has_said = said in guarantee or calibration.has_failed
     words = (guarantee,) if has_said else (said, guarantee)
     if run.scale.is_log:
         level, epsilon = written(run.level, 1e-3), written(run.epsilon, 1e-4)
@@ -293,7 +296,7 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
         outcomes.append(outcome)
         print(
             f"run {i}: {_counted(outcome.n, 'measurement')} in "
-            f"{_counted(outcome.sheets, 'sheet')}, {outcome.above} above, "
+            f"{_counted(outcome.sheets, 'sheet')}, {outcome.found}, "
             f"{outcome.wrong} wrong. {_end_of(outcome)}",
             flush=True,
         )
@@ -443,8 +446,11 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         asked = run.result_column
         if found.kind is not None:
             asked = run.quantity[0].upper() + run.quantity[1:]
-        lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
-        lines += how_many(run)
+        if answer.class_names:
+            lines += by_class(run)
+        else:
+            lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
+            lines += how_many(run)
     model, n = run.strategy.parts.model, state.history.n_measured
     wanted = model.n_deciding(state.belief.fits.has_known_noise)
     until = "nothing is decided before,"
@@ -471,9 +477,28 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         lines.append(foreseen(run))
     lines += [*of_ends(run), *often_failed(run), *of_marks(run)]
     lines += [*of_limits(run, is_taken), *of_scale(run), *of_values(run, is_taken)]
-    if state.history.n_measured and state.calibration().has_failed:
+    if state.history.n_measured and worst_calibration(state).has_failed:
         lines.append(too_narrow(run))
     return "\n".join(lines)
+
+
+def by_class(run: Run) -> list[str]:
+    r"""The numbers of candidates by class, decided ones and likeliest, in sentences."""
+    answer = run.answer
+    assert answer.classes is not None  # it is asked for classes
+    assert answer.likeliest is not None
+    counts = answer.classes[~answer.undecided].bincount(
+        minlength=len(answer.class_names)
+    )
+    parts = [
+        f"{n} {name}"
+        for n, name in zip(counts.tolist(), answer.class_names, strict=True)
+    ]
+    sides = f"{', '.join(parts)}, {int(answer.undecided.sum())} undecided"
+    found = Counter(answer.class_names[k] for k in answer.likeliest.tolist())
+    sizes = ", ".join(f"{n} {name}" for name, n in found.most_common())
+    said = f"The likeliest classes, decided or not: {sizes}."
+    return [f"{run.result_column}: {sides}.", said]
 
 
 def of_ends(run: Run) -> list[str]:
@@ -598,9 +623,15 @@ def of_values(run: Run, is_taken: bool) -> list[str]:
     return [*filter(None, said)]
 
 
+def worst_calibration(state: State) -> Calibration:
+    r"""The comparison of predictions with results, of classes one that failed."""
+    each = [state.calibration(j) for j in range(state.strategy.n_outputs)]
+    return next((one for one in each if one.has_failed), each[0])
+
+
 def too_narrow(run: Run) -> str:
     r"""The warning that predictions failed, in a measuring person's words."""
-    later = recent(run.state.calibration().ahead)
+    later = recent(worst_calibration(run.state).ahead)
     inside = round(share_within(later, 0.95) * len(later))
     return (
         f"Only {inside} of the last {len(later)} values lay where they were expected; "
@@ -678,7 +709,12 @@ def foreseen(run: Run) -> str:
         said = f"{about.capitalize()} more measurement{plural} until {until}."
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
         said += _symptom(run, more)
-    if run.settings.epsilon == 0:
+    if run.sides.class_names:
+        said += (
+            " Edges of classes take most of them: the map of the likeliest classes is "
+            "good long before."
+        )
+    elif run.settings.epsilon == 0:
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
             "these may go to either side."

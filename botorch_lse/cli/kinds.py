@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from botorch_lse._numerals import written
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from botorch_lse.goals.regions import Region
     from botorch_lse.models.outcomes import Outcome
 
 OUTCOME = "yes-no"
@@ -20,6 +23,14 @@ COUNTS = "counts"
 """The setting ``outcome`` of results that are counts of events."""
 GRADES = "grades"
 """The setting ``outcome`` of results that are grades, 0, 1, 2 and so on."""
+CLASSES = "classes"
+"""The setting ``outcome`` of results that are classes without an order."""
+MAJORITY = 0.5
+"""The level of classes that nobody gave: above it only one class can be."""
+NO_CLASS = "none"
+"""The word for candidates in which no class has a probability above the level."""
+NO_RESULT = ("again", "failed", "n/a", NO_CLASS)
+"""The words that are no names of classes."""
 NUMBERS = ("1", "0")
 """The numbers for yes and no."""
 PAIRS = (
@@ -46,6 +57,7 @@ OWN = {
     OUTCOME: ("guess", "lapse", "trials"),
     COUNTS: (),
     GRADES: ("grades", "at_least"),
+    CLASSES: ("classes",),
 }
 """The settings that only results of one kind have."""
 
@@ -101,6 +113,34 @@ class Kind(ABC):
             first: The first result of the files; ``None`` before any.
         """
 
+    def question(self, side: str, level: str) -> str:
+        r"""The question about what is measured, in words.
+
+        Args:
+            side: The side that is asked for.
+            level: The level with its unit.
+        """
+        return f"{self.asks_for} {side} {level}?"
+
+    def goal(self, level: float, epsilon: float) -> Region:
+        r"""The question as a strategy understands it.
+
+        Args:
+            level: The level.
+            epsilon: The accuracy.
+        """
+        from botorch_lse.goals.regions import Above  # brings torch
+
+        return Above(level, epsilon)
+
+    def told(self, values: Tensor) -> Tensor:
+        r"""The results as a strategy is told them.
+
+        Args:
+            values: ``n`` numbers of ``result_of``, or shares of trials.
+        """
+        return values
+
     @abstractmethod
     def result_of(self, text: str, number: float | None) -> float | Fault:
         r"""The result that a cell holds, as a number.
@@ -118,6 +158,11 @@ class Kind(ABC):
         r"""Whether the quantity of the level can take some values."""
         low, high = self.bounds
         return all(low <= value <= high for value in values)
+
+    def allows_level(self, level: float) -> bool:
+        r"""Whether a level can be crossed."""
+        low, high = self.bounds
+        return low < level < high
 
 
 @dataclass(frozen=True)
@@ -164,7 +209,7 @@ class YesNo(Kind):
 
     def result_of(self, text: str, number: float | None) -> float | Fault:
         r"""The answer that a cell holds: 1 for yes and 0 for no."""
-        word = " ".join(text.casefold().split())
+        word = _plain(text)
         if number in (0.0, 1.0):
             return float(number)
         if word in PAIR_OF:
@@ -183,7 +228,7 @@ class YesNo(Kind):
 
     def pair_of(self, text: str) -> tuple[str, str]:
         r"""The pair of words to which an answer belongs; numbers are one."""
-        return PAIR_OF.get(" ".join(text.casefold().split()), NUMBERS)
+        return PAIR_OF.get(_plain(text), NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -274,6 +319,80 @@ class Graded(Kind):
         return Fault(wanted, f"write it, {OTHERWISE}")
 
 
+@dataclass(frozen=True)
+class Labels(Kind):
+    r"""Results that are classes without an order.
+
+    Args:
+        names: The names of the classes.
+    """
+
+    names: tuple[str, ...]
+
+    true_value: ClassVar[str] = "a probability of a class"
+    drawn_by: ClassVar[str] = "classes"
+
+    @property
+    def outcome(self) -> Outcome:
+        r"""The relation of results to the model: of each class whether it is found."""
+        from botorch_lse.models.outcomes import Binary  # brings torch
+
+        return Binary()
+
+    @property
+    def contrast(self) -> str:
+        r"""The results without which nothing is decided, in words."""
+        return "two classes"
+
+    @property
+    def example(self) -> str:
+        r"""A sentence about a level that is possible."""
+        return "Leave the level out, or ask for more, as by --above 0.9."
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        r"""The bounds of levels."""
+        return MAJORITY, 1.0
+
+    def allows_level(self, level: float) -> bool:
+        r"""Whether at most one class can be above a level."""
+        return MAJORITY <= level < 1
+
+    def words(self, first: str | None) -> str:
+        r"""The words for results."""
+        return f"{', '.join(self.names[:-1])} or {self.names[-1]}"
+
+    def question(self, side: str, level: str) -> str:
+        r"""The question in words: the names of all classes."""
+        return f"which of {', '.join(self.names[:-1])} and {self.names[-1]} it is"
+
+    def goal(self, level: float, epsilon: float) -> Region:
+        r"""The question as a strategy understands it."""
+        from botorch_lse.goals.classes import Classes  # brings torch
+
+        return Classes(self.names, level, epsilon)
+
+    def told(self, values: Tensor) -> Tensor:
+        r"""The results as a strategy is told them: 1 for the class, 0 for others."""
+        from botorch_lse.goals.classes import Classes  # brings torch
+
+        return Classes(self.names).results(values.long())
+
+    def result_of(self, text: str, number: float | None) -> float | Fault:
+        r"""The number of the class that a cell holds."""
+        places = {_plain(name): i for i, name in enumerate(self.names)}
+        if (word := _plain(text)) in places:
+            return float(places[word])
+        near = get_close_matches(word, places, 1)
+        names = [self.names[places[one]] for one in near] or [self.words(None)]
+        return Fault(f"a class, {self.words(None)}", f"write {names[0]}, {OTHERWISE}")
+
+
+def _plain(text: str) -> str:
+    r"""A word in small letters, with single blanks."""
+    return " ".join(text.casefold().split())
+
+
 def kind_of(found: Mapping[str, Any], level: float) -> Kind | None:
     r"""The kind of results that settings say; ``None``: measured numbers.
 
@@ -286,7 +405,7 @@ def kind_of(found: Mapping[str, Any], level: float) -> Kind | None:
     """
     outcome = found["outcome"]
     for own, names in OWN.items():
-        given = [name for name in names if found[name] is not None]
+        given = [name for name in names if found[name] not in (None, ())]
         if given and outcome != own:
             raise ValueError(
                 f"Expected `outcome` to be {own} where `{given[0]}` is given, but got "
@@ -313,7 +432,7 @@ def kind_of(found: Mapping[str, Any], level: float) -> Kind | None:
         )
     kind = _kind(outcome, found)
     low, high = kind.bounds
-    if not low < level < high:
+    if not kind.allows_level(level):
         remedy = kind.example
         if high == 1 and low < level / 100 < high and level not in range(_grades(kind)):
             remedy = f"Write {written(level / 100)} for {written(level)} %."
@@ -321,7 +440,7 @@ def kind_of(found: Mapping[str, Any], level: float) -> Kind | None:
         if math.isinf(high):
             limits = f"above {written(low)}"
         raise ValueError(
-            f"Expected a level that is {kind.true_value.removesuffix(' of yes')}, "
+            f"Expected a level that is {kind.true_value.partition(' of ')[0]}, "
             f"{limits}, with `outcome`, but got {written(level)}. {remedy}"
         )
     return kind
@@ -338,6 +457,8 @@ def _kind(outcome: str, found: Mapping[str, Any]) -> Kind:
         return Events()
     if outcome == GRADES:
         return _graded(found["grades"], found["at_least"])
+    if outcome == CLASSES:
+        return _labels(tuple(found["classes"]), found["below"])
     guess, lapse = found["guess"] or 0.0, found["lapse"] or 0.0
     if not 0 <= guess < 1.0 - lapse <= 1:
         raise ValueError(
@@ -346,6 +467,28 @@ def _kind(outcome: str, found: Mapping[str, Any]) -> Kind:
             "and lapses leave them out."
         )
     return YesNo(guess, lapse)
+
+
+def _labels(names: tuple[str, ...], below: float | None) -> Labels:
+    r"""The classes by their names.
+
+    Raises:
+        ValueError: If they are no different names, or a level is below them.
+    """
+    plain = {*map(_plain, names)} - {"", *NO_RESULT}
+    if len(names) < 2 or len(plain) < len(names):
+        no_names = ", ".join(NO_RESULT[:-1]) + f" or {NO_RESULT[-1]}"
+        raise ValueError(
+            f"Expected `classes` to be at least two different names, none of them "
+            f"{no_names}, but got {', '.join(names) or 'none'}. For three write "
+            "solid,liquid,gas."
+        )
+    if below is not None:
+        raise ValueError(
+            "Expected no `below` with `outcome` = classes, as a candidate is of the "
+            f"class that is likely there, but got {written(below)}. Leave it out."
+        )
+    return Labels(names)
 
 
 def _graded(grades: int | None, at_least: int | None) -> Graded:

@@ -48,18 +48,21 @@ def report_of(
             frame[name] = numbers.to_numpy()
     shown = run.candidates.drawn(run.rows)
     pool = Pool(run.pool.X, names=run.pool.names, table=shown)
-    drawn, metric = replace(run.answer, pool=pool), run.quantity
+    drawn = replace(run.answer, pool=pool)
+    level: float | None = run.settings.level
+    metrics = [run.quantity]
+    if drawn.class_names:
+        level, metrics = None, [output.name for output in drawn.outputs]
     words = side_words(drawn)
     observations = run.scale.shown(state.measurements)
     drawings, progress = list[Drawing](), list[Drawing]()
     if state.history.n_measured and bool(drawn.sigma.isfinite().any()):
-        level = run.settings.level
-        drawings = drawings_of(drawn, observations, (metric,), words, level)
+        drawings = drawings_of(drawn, observations, metrics, words, level)
         if len(axes_of(pool)) > 1:  # intervals are not along the input
             label = {"title": {"text": "candidates, sorted by what is expected"}}
             drawings[-1].figure.update_layout(xaxis=label)
-        drawings += drawings_of_inputs(state, (metric,))
-        progress = drawings_of_run(state, run.progress, words, (metric,))
+        drawings += drawings_of_inputs(state, metrics)
+        progress = drawings_of_run(state, run.progress, words, metrics)
     return Report(
         title=run.question,
         answer=answer,

@@ -222,18 +222,19 @@ class Run:
         name = without_unit(column)
         unit = column.removeprefix(name).strip(" ()[]")
         level = f"{written(self.settings.level)} {unit}".strip()
-        kind = self.settings.kind
-        asked = "" if kind is None else f"{kind.asks_for} "
-        return f"{name}: {asked}{self.settings.side} {level}?"
+        kind, side = self.settings.kind, self.settings.side
+        asked = f"{side} {level}?" if kind is None else kind.question(side, level)
+        return f"{name}: {asked}"
 
     @cached_property
     def strategy(self) -> ComposedStrategy:
         r"""The default strategy for the question."""
         found, noise = self.settings, self.settings.noise_std
         noise = None if noise is None else self.scale.noise(noise)
+        asked, make = (self.level, self.epsilon), strategies.Above
         strategy = strategies.Strategy(
             self.pool,
-            strategies.Above(self.level, self.epsilon),
+            make(*asked) if found.kind is None else found.kind.goal(*asked),
             model=strategies.GaussianProcess(
                 noise_std=noise, n_initial=found.first, outcome=self.outcome
             ),
@@ -318,7 +319,8 @@ class Run:
                 for row, entry in self.measured.known.items()
                 if entry.side == side and row in self.places
             }
-            found = found.with_limits([*known], [*known.values()], side)
+            if known:
+                found = found.with_limits([*known], [*known.values()], side)
         return found
 
     @property
@@ -455,7 +457,11 @@ def learning(run: Run, strategy: ComposedStrategy) -> Iterator[State]:
     # around it would seem to be known, and nearer to the level than they are.
     has_audit = bool(run.settings.audit)
     parts = run.measured.by_sheet(run.places, with_limits=has_audit)
-    groups = [run.scale.told(part) for part in parts]
+    kind = run.settings.kind
+    groups = [
+        run.scale.told(part) if kind is None else replace(part, y=kind.told(part.y))
+        for part in parts
+    ]
     state = strategy.init(run.settings.seed)
     n = sum(map(len, groups))
     limits = {*run.measured.known, *run.measured.untold} & {*run.places}

@@ -22,7 +22,7 @@ from botorch_lse.cli.cells import (
     decoded,
     replace_file,
 )
-from botorch_lse.cli.kinds import Kind, kind_of
+from botorch_lse.cli.kinds import CLASSES, MAJORITY, Kind, kind_of
 from botorch_lse.cli.notation import Notation, repaired
 
 DEFAULT_FILE = "botorch-lse.toml"
@@ -74,12 +74,14 @@ class Settings:
         noise_std: The standard deviation of a measurement's noise.
         outcome: ``"yes-no"`` where results are yes or no, and the level a probability;
             ``"grades"`` where they are grades; ``"counts"`` where they are counts of
-            events, and the level an expected count.
+            events, and the level an expected count; ``"classes"`` where they are
+            classes without an order.
         guess: The probability of a yes where only chance gives it.
         lapse: The probability of a no that is none of the candidate's.
         trials: The column of how many trials each line has, results being successes.
         grades: The number of grades.
         at_least: The grade whose probability, or that of a higher one, is asked for.
+        classes: The names of the classes.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model chooses and decides.
         seed: Of what is random.
@@ -142,7 +144,8 @@ class Settings:
         None,
         "yes-no: results are yes or no, and the level is a probability of yes; grades: "
         "results are 0, 1, 2 and so on, and the level is a probability of at_least; "
-        "counts: results are counts of events, and the level is an expected count",
+        "counts: results are counts of events, and the level is an expected count; "
+        "classes: results are names of classes, and no level is needed",
     )
     guess: float | None = _setting(
         None, "the probability of a yes by chance alone, such as 0.5 of two", float
@@ -158,6 +161,9 @@ class Settings:
     )
     at_least: int | None = _setting(
         None, "the grade that is to be reached, or exceeded, such as 2", int
+    )
+    classes: tuple[str, ...] = _setting(
+        (), "the names of the classes, such as solid,liquid,gas", tuple
     )
     beta: float | None = _setting(
         None,
@@ -191,7 +197,8 @@ class Settings:
                 f"yet. Write: {PROGRAM} next candidates.csv --above 40 --column "
                 f"strength.{self._lost}"
             )
-        if (self.above is None) == (self.below is None):
+        needs_level = self.outcome != CLASSES or self.below is not None
+        if (self.above is None) == (self.below is None) and needs_level:
             raise ValueError(
                 f"{f'{self.path.name}: e' if self.is_stored else 'E'}xpected one "
                 "level, --above or --below, but got "
@@ -249,8 +256,7 @@ class Settings:
     def level(self) -> float:
         r"""The level, whichever side is asked for."""
         level = self.below if self.above is None else self.above
-        assert level is not None  # checked at construction
-        return level
+        return MAJORITY if level is None else level
 
     @cached_property
     def kind(self) -> Kind | None:
@@ -260,7 +266,7 @@ class Settings:
     @property
     def side(self) -> str:
         r"""The side that is asked for."""
-        return "below" if self.above is None else "above"
+        return "above" if self.below is None else "below"
 
     @property
     def notation(self) -> Notation:
@@ -353,6 +359,7 @@ def _example(name: str) -> str:
         "trials": '"n"',
         "grades": "4",
         "at_least": "2",
+        "classes": '["solid", "liquid", "gas"]',
     }
     return examples.get(name, "1.0")
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse._numerals import written
+from botorch_lse.cli.kinds import Labels
 from botorch_lse.cli.runs import Run, filled_up, learnt, told
 from botorch_lse.cli.truths import NO_TRUTH, true_values
 from botorch_lse.data.observations import Observations
@@ -31,7 +32,7 @@ class Truth:
     Args:
         values: ``K x N``, a function on the pool for each run.
         noise_std: The standard deviation of simulated noise; ``None``: values are
-            probabilities or expected counts, by which results are drawn.
+            probabilities or expected counts, by which results are drawn, or classes.
         state: What is known when a run begins.
         words: Where the values come from.
     """
@@ -50,14 +51,14 @@ class Outcome:
         n: Measurements it made.
         sheets: In how many sheets.
         reason: Why it stopped.
-        above: How many candidates it found above the level.
+        found: How many candidates it found above the level, or of a class, in words.
         wrong: The number it decided wrongly by more than the accuracy.
     """
 
     n: int
     sheets: int
     reason: str
-    above: int
+    found: str
     wrong: int
 
 
@@ -113,8 +114,12 @@ def truth_of(
     state = run.state if run.strategy.audit is None else learnt(run, strategy)
     if not state.belief.fits.is_informed:
         raise ValueError(NO_TRUTH)
-    values = _drawn(state.belief.posterior, runs, seed)
-    if outcome is not None:
+    posteriors = state.belief.fits.posteriors
+    drawn = [_drawn(own, runs, seed + j) for j, own in enumerate(posteriors)]
+    values = drawn[0]
+    if len(drawn) > 1:  # of each candidate the class that is most likely there
+        values = torch.stack(drawn).argmax(dim=0).double()
+    elif outcome is not None:
         values = outcome.value(values)
     elif std is None:
         std = float(state.belief.fits.new_noise.mean().sqrt())
@@ -164,16 +169,16 @@ def _outcome(
         state = told(strategy, state, new.at_round(state.round))
         sheets += 1
     answer, excess = state.classification, values - run.level
-    wrong = (answer.above & (excess < -run.epsilon)) | (
-        answer.below & (excess > run.epsilon)
-    )
-    return Outcome(
-        state.n_used - truth.state.n_used,
-        sheets,
-        state.stop_reason or "",
-        int(answer.above.sum()),
-        int(wrong.sum()),
-    )
+    if answer.classes is None:
+        found = f"{int(answer.above.sum())} above"
+        wrong = (answer.above & (excess < -run.epsilon)) | (
+            answer.below & (excess > run.epsilon)
+        )
+    else:
+        found = f"{int((~answer.undecided).sum())} decided"
+        wrong = ~answer.undecided & (answer.classes != values)
+    n = state.n_used - truth.state.n_used
+    return Outcome(n, sheets, state.stop_reason or "", found, int(wrong.sum()))
 
 
 def _measured(
@@ -183,6 +188,9 @@ def _measured(
     if truth.noise_std is not None:
         noise = torch.from_numpy(bench.standard_normal(len(rows)))
         return Observations(rows, values[rows] + truth.noise_std * noise)
+    kind = run.settings.kind
+    if isinstance(kind, Labels):
+        return Observations(rows, kind.told(values[rows]))
     if isinstance(run.outcome, Ordinal):
         # With the cutpoints that were learnt, or likely ones.
         found = truth.state.belief.posterior.prior.outcome or run.outcome

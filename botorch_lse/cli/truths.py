@@ -7,7 +7,7 @@ import math
 from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import check_marks
 from botorch_lse.cli.cells import Faults
-from botorch_lse.cli.kinds import Kind
+from botorch_lse.cli.kinds import Fault, Kind, Labels
 from botorch_lse.cli.measurements import MEASURED
 from botorch_lse.cli.runs import Run
 
@@ -36,7 +36,7 @@ def check_truth(
     Raises:
         ValueError: If there is nothing to draw from, or there is no such column.
     """
-    kind = run.settings.kind
+    kind, has_results = run.settings.kind, bool(run.measured.having(MEASURED))
     if noise is not None and kind is not None:
         raise ValueError(
             "Expected no --noise with `outcome`, as results are drawn by "
@@ -44,8 +44,14 @@ def check_truth(
         )
     if column is not None:
         true_values(run, column)
+    elif isinstance(kind, Labels) and (between is not None or not has_results):
+        raise ValueError(
+            "Expected true classes, or results to learn them from, but got "
+            f"{'none' if between is None else '--between'}. Name a column of the "
+            "candidates: --truth COLUMN."
+        )
     elif between is None:
-        if not run.measured.having(MEASURED):
+        if not has_results:
             raise ValueError(NO_TRUTH)
         return  # the model may have learnt the noise, too
     elif kind is not None and not kind.allows(*between):
@@ -104,7 +110,13 @@ def true_values(run: Run, column: str) -> list[float]:
         line = run.candidates.lines[row]
         text = line.cells[name]
         value = notation.number(text)
-        if value is None:
+        if isinstance(kind, Labels):
+            result = kind.result_of(text, value)
+            if not isinstance(result, Fault):
+                values.append(result)
+                continue
+            wanted, remedy = result.wanted, result.remedy
+        elif value is None:
             wanted, remedy = "a number", notation.repair(text)
         elif value <= 0 and run.scale.is_log:
             wanted, remedy = "a number above 0, which has a logarithm", "correct it"

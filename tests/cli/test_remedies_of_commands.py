@@ -691,8 +691,8 @@ case(
     "kinds:kind_of#2",
     {},
     f"{CALL} --outcome binary",
-    "to be yes-no, counts or grades, but got 'binary'. Leave it out where results are "
-    "measured",
+    "to be yes-no, counts, grades or classes, but got 'binary'. Leave it out where "
+    "results are measured",
     Way(call=YES_NO),
     Way(call=CALL),
 )
@@ -736,6 +736,45 @@ case(
     Way(results("name,y\nn03,2\nn04,3\n"), holds=values(2.0, 3.0)),
     *(
         Way(results(f"name,y\nn03,2\nn04,{word}\n"), holds=values(2.0))
+        for word in ("", "again", "n/a")
+    ),
+)
+PHASES = f"{CALL.replace('--above 7 ', '')} --outcome classes --classes solid,gas"
+FOUND = results("name,y\nn03,gas\nn04,solid\n")
+case(
+    "kinds:_labels#1",
+    {},
+    PHASES.replace("solid,gas", "solid,Solid"),
+    "Expected `classes` to be at least two different names, none of them again, failed,"
+    " n/a or none, but got solid, Solid. For three write solid,liquid,gas",
+    Way(call=PHASES.replace("solid,gas", "solid,liquid,gas")),
+)
+case(
+    "kinds:_labels#2",
+    {},
+    f"{PHASES} --below 0.5",
+    "Expected no `below` with `outcome` = classes, as a candidate is of the class that "
+    "is likely there, but got 0.5. Leave it out",
+    Way(call=PHASES),
+)
+case(
+    "kinds:kind_of#5",
+    {},
+    f"{PHASES} --above 0.4",
+    "a probability, between 0.5 and 1, with `outcome`, but got 0.4. Leave the level "
+    "out, or ask for more, as by --above 0.9",
+    Way(call=PHASES),
+    Way(call=f"{PHASES} --above 0.9"),
+)
+case(
+    "measurements:_Reader._result#1",
+    results("name,y\nn03,gas\nn04,sold\n"),
+    PHASES,
+    "line 3, column y: expected a class, solid or gas, but got 'sold'; write solid, "
+    "leave the cell empty, or write again (asked again) or n/a (cannot be ",
+    Way(FOUND, holds=values(1.0, 0.0)),
+    *(
+        Way(results(f"name,y\nn03,gas\nn04,{word}\n"), holds=values(1.0))
         for word in ("", "again", "n/a")
     ),
 )
@@ -1156,15 +1195,35 @@ case(
     "drawn by probabilities, but got 0.1. Leave it out",
     Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
 )
+SIMULATE_PHASES = PHASES.replace("next", "simulate")
+for more, came in ((" --between 2,9", "--between"), ("", "none")):
+    case(
+        "truths:check_truth#2",
+        {},
+        f"{SIMULATE_PHASES}{more}",
+        f"Expected true classes, or results to learn them from, but got {came}. Name a "
+        "column of the candidates: --truth COLUMN",
+        Way(
+            table("x,name,truth\n4,a,gas\n9,b,solid\n"),
+            f"{SIMULATE_PHASES} --inputs x --truth truth",
+        ),
+    )
 case(
-    "truths:check_truth#3",
+    "truths:true_values#3",
+    table("x,name,truth\n4,a,gas\n9,b,liquid\n"),
+    f"{SIMULATE_PHASES} --inputs x --truth truth",
+    "expected a class, solid or gas, but got 'liquid'; write solid or gas",
+    Way(table("x,name,truth\n4,a,gas\n9,b,solid\n")),
+)
+case(
+    "truths:check_truth#4",
     {},
     f"{SIMULATE_YES_NO} --between 2,9",
     "Expected --between to be probabilities with `outcome`, from 0 to 1, but got 2,9",
     Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
 )
 case(
-    "truths:check_truth#2",
+    "truths:check_truth#3",
     {},
     f"simulate candidates.csv {ALWAYS} --key name",
     "--between",
@@ -1172,14 +1231,14 @@ case(
     Way(TRUE, f"{SIMULATE} --truth truth"),
 )
 case(
-    "truths:check_truth#4",
+    "truths:check_truth#5",
     {},
     f"{SIMULATE} --between 0,9 --log-result",
     "Expected --between to be numbers above 0, which have logarithms",
     Way(call=f"{SIMULATE} --between 0.1,9 --log-result"),
 )
 case(
-    "truths:check_truth#5",
+    "truths:check_truth#6",
     {},
     f"simulate candidates.csv {ALWAYS} --key name --between 2,9",
     "Give its standard deviation: --noise 0.5 (0 for none)",

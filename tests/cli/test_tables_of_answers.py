@@ -140,17 +140,103 @@ def test_counts_of_events_are_numbers_and_so_is_the_level(
     page = (lab.folder / "report.html").read_text()
     assert "works: expected count above 5?" in page
     assert "expected count of works" in page
-    for more in ("", " --between 1,20"):
-        said = lab.call(f"simulate --runs 1 --most 20{more}")
-        assert "results are drawn by its expected counts" in said
-        assert "run 1: " in said
-    run = run_of_files()
+
+
+def test_counts_of_events_are_simulated(lab: Lab) -> None:
+    call = CALL.replace("yes-no", "counts").replace("0.75", "5").replace("0.1", "0.5")
+    call = call.replace("next", "simulate")
+    said = lab.call(f"{call} --runs 1 --most 20 --between 1,20")
+    assert "results are drawn by its expected counts" in said
+    assert "run 1: " in said
+    run, bench = run_of_files(), np.random.default_rng(0)
     truth = truth_of(run, 1, None, (1.0, 20.0), None)
     rows = torch.zeros(4000, dtype=torch.long)
     drawn = _measured(run, truth, rows, truth.values[0], bench).y
     mean = float(truth.values[0, 0])
     assert float(drawn.mean()) == pytest.approx(mean, abs=4 * (mean / 4000) ** 0.5)
     assert float(drawn.var()) == pytest.approx(mean, rel=0.1)
+
+
+PHASES = (
+    "next candidates.csv --column phase --key name --batch 12 --first 8 --beta 4 "
+    "--outcome classes --classes solid,liquid,gas"
+)
+
+
+def phase(line: Line) -> str:
+    x = float(line["x"])
+    return "solid" if x < 6 else "Liquid" if x < 13 else "gas"
+
+
+def test_classes_are_told_by_their_names(lab: Lab) -> None:
+    said = lab.call(PHASES)
+    assert "Fill in 'phase': solid, liquid or gas, again (asked again) or n/a" in said
+    gas = "".join(f"n{x:02d},gas\n" for x in range(20))
+    lab.write("results.csv", f"name,phase\n{gas}")
+    said = lab.call("next")
+    assert "nothing is decided before there are two classes" in said
+    found = run_of_files().state.observations.y
+    assert found.tolist() == [[0.0, 0.0, 1.0]] * 20
+
+
+@pytest.mark.slow
+def test_classes_are_mapped_by_their_names(lab: Lab, closed_figures: None) -> None:
+    lab.call(PHASES)
+    for _ in range(2):
+        lab.fill("sheet.csv", phase, "phase")
+        said = lab.call("next")
+    assert "The likeliest classes, decided or not: " in said
+    assert "Edges of classes take most of them" in said
+    lab.call("answer --details")
+    lines = lab.read("answer.csv")
+    assert {line["side"] for line in lines} <= {"solid", "liquid", "gas", "undecided"}
+    assert sum(line["likeliest"] != phase(line).lower() for line in lines) <= 2
+    assert all(
+        line["side"] in ("undecided", phase(line).lower()) or 5 <= int(line["x"]) <= 13
+        for line in lines
+    )
+    assert 0 <= float(lines[0]["gas_lower"]) <= float(lines[0]["gas_mean"]) < 0.2
+    assert "probability_above" not in lines[0]
+    assert "mean" not in lines[0]
+    lab.call("report")
+    page = (lab.folder / "report.html").read_text()
+    assert "phase: which of solid, liquid and gas it is" in page
+
+
+def test_an_answer_about_classes_has_the_probability_of_each(
+    lab: Lab, closed_figures: None
+) -> None:
+    told = "".join(f"n{x:02d},{phase({'x': x})}\n" for x in (1, 8, 15, 18))
+    lab.write("results.csv", f"name,phase\n{told}")
+    lab.call(PHASES.replace("next", "answer"))
+    line = lab.read("answer.csv")[1]
+    assert line["likeliest"] == "solid"
+    assert line["side"] == "undecided"
+    names = [f"{name}_mean" for name in ("solid", "liquid", "gas")]
+    assert float(line[names[0]]) > max(float(line[name]) for name in names[1:])
+    assert (lab.folder / "answer.png").exists()
+
+
+def test_classes_are_simulated_by_a_column_of_true_ones(lab: Lab) -> None:
+    lines = [line.split(",") for line in HILL.splitlines()[1:]]
+    rows = [f"{x},{name},{phase({'x': x})}" for x, name in lines]
+    lab.write("candidates.csv", "\n".join(["x,name,truth", *rows, ""]))
+    call = PHASES.replace("next", "simulate") + " --ignore truth --truth truth"
+    said = lab.call(f"{call} --runs 2 --most 24")
+    assert "the column truth; results are drawn by its classes" in said
+    assert "decided, 0 wrong" in said
+
+
+@pytest.mark.slow
+def test_classes_are_simulated_by_what_was_learnt(lab: Lab) -> None:
+    lab.call(PHASES)
+    lab.fill("sheet.csv", phase, "phase")
+    said = lab.call("simulate --runs 1 --most 10")
+    assert "results are drawn by its classes" in said
+    assert "run 1: " in said
+    truth = truth_of(run_of_files(), 50, None, None, None)
+    share = (truth.values[:, 0] == 0).double().mean()
+    assert float(share) > 0.8  # the first candidate is close to solid ones
 
 
 def test_equal_grades_decide_nothing(lab: Lab) -> None:
