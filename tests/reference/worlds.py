@@ -743,10 +743,14 @@ class Maker:
         if not len(H):
             return None
         if self.outcome is not None and not self.is_log:
-            drawn = torch.randn(old.shape, generator=self.generator).to(old)
+            n, trials = 1, None
+            if self.outcome == S.Binary() and self.rng.random() < 0.3:
+                n = trials = 3
+            drawn = torch.randn((n, *old.shape), generator=self.generator).to(old)
             old = self.unit(old.abs() + 1.0 if name == "on one side" else old)
-            y = results_of(self.outcome, old, drawn, self.generator)
-            return History(H, y if self.m > 1 else y[:, 0])
+            y = results_of(self.outcome, old.expand(drawn.shape), drawn, self.generator)
+            y = y.sum(dim=0)
+            return History(H, y if self.m > 1 else y[:, 0], trials=trials)
         std = 0.0 if self.case["noise"] == "exact" else self.noise
         old = old + std * torch.randn(
             old.shape, generator=self.generator, dtype=torch.float64
