@@ -28,7 +28,7 @@ PLACES = 6
 
 def answer_frame(run: Run) -> pd.DataFrame:
     r"""The candidates in the order of their file with the answer beside them."""
-    frame = level_set_frame(run.answer, run.state.observations)
+    frame = level_set_frame(run.answer, run.state.measurements)
     ours, lines = columns(run, frame), run.candidates.lines
     frame.index = pd.Index([lines[row].number for row in run.rows])
     if run.answer.class_names:  # sides, and distances from another class, tell little
@@ -37,16 +37,22 @@ def answer_frame(run: Run) -> pd.DataFrame:
     for row, entry in run.measured.known.items():
         # Of these only the limit is known; the rest comes from what lies around.
         unknown = ("mean", "sigma", "lower" if entry.side == "below" else "upper")
-        frame.loc[lines[row].number, [ours[name] for name in unknown]] = np.nan
+        frame.loc[lines[row % len(lines)].number, [ours[name] for name in unknown]] = (
+            np.nan
+        )
     said = run.measured.remarks_of(run.sheet_header)
     number = {line.number: row for row, line in enumerate(lines)}
-    out = [lines[row] for row in sorted(run.measured.excluded)]
+    out = [lines[row] for row in sorted({*range(len(lines))} - {*run.rows.tolist()})]
     if out:
         rest = pd.DataFrame([line.cells for line in out], [line.number for line in out])
         rest[ours["side"]] = UNMEASURABLE
         frame = pd.concat([frame, rest])
     for name, rows in said.items():
-        added = [rows.get(number[at], "") for at in frame.index]
+        at_sources = range(
+            0, max(1, len(run.measured.sources)) * len(lines), len(lines)
+        )
+        noted = (([number[at] + n for n in at_sources]) for at in frame.index)
+        added = ["; ".join(rows[i] for i in one if rows.get(i)) for one in noted]
         frame[f"{name}_lse" if name in frame else name] = added
     return frame.sort_index()
 
@@ -108,7 +114,8 @@ def draw_answer(run: Run, path: Path, over: Seen | None = None) -> None:
         ImportError: If matplotlib is not installed.
         ValueError: If the file cannot be written.
     """
-    found, answer, pool = run.settings, run.answer, run.pool
+    found, answer = run.settings, run.answer
+    pool = run.pool.without_sources
     observations = run.scale.shown(run.state.measurements)
     shown = run.candidates.drawn(run.rows)
     drawn = Pool(pool.X, names=pool.names, table=shown)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ from botorch_lse.cli.notation import LISTS, Notation, is_missing
 from botorch_lse.data.encoding import SAME_ROW, encode
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from botorch_lse.data.pool import Pool
 
 SHEET, REPEAT = "sheet", "repeat"
@@ -144,6 +146,18 @@ class Candidates:
         # Nothing is left to ask about words: that was done where they were read.
         words = {name: "category" for name in self.inputs if name not in self._slack}
         return Pool(frame.assign(**by_log).astype(words), table=cells)
+
+    def points(self, inputs: Sequence[tuple[object, ...]]) -> Tensor:
+        r"""The points of other inputs, in the columns of ``pool`` (``n x d``).
+
+        Args:
+            inputs: ``n`` times the inputs, as ``inputs_of`` reads them.
+        """
+        other = pd.DataFrame(list(inputs), columns=list(self.inputs))
+        frame = pd.concat([self.frame, other], ignore_index=True)
+        lines = (*self.lines, *self.lines[:1] * len(other))
+        both = replace(self, lines=lines, frame=frame)
+        return both.pool(np.arange(len(frame))).X[len(self) :]
 
     def drawn(self, rows: np.ndarray) -> pd.DataFrame:
         r"""The inputs of some candidates for a picture: numbers, and words by name.
@@ -290,9 +304,7 @@ class Candidates:
                 "Add it, or name a column that both tables have: "
                 f"{self.notation.advice('key', 'NAME')}."
             )
-        values = tuple(
-            self._cell(line, table, name, str(there)) for name, there in columns.items()
-        )
+        values = self.inputs_of(line, table)
         found = self._by_inputs.get(values) or self._near(values)
         if len(found) == 1:
             return found[0]
@@ -303,6 +315,15 @@ class Candidates:
                 f"{self.table.name} have these inputs. Add the column {self.key!r}."
             )
         return self._refuse(line, table, values)
+
+    def inputs_of(self, line: Line, table: Table) -> tuple[object, ...]:
+        r"""The inputs that a line of another file has.
+
+        Raises:
+            ValueError: If one is no value of its input.
+        """
+        columns = {name: str(table.column(name)) for name in self.inputs}
+        return tuple(self._cell(line, table, *pair) for pair in columns.items())
 
     def _refuse(self, line: Line, table: Table, values: tuple[object, ...]) -> int:
         r"""Complain that no candidate has given inputs, and name the nearest one."""

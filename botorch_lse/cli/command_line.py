@@ -32,6 +32,7 @@ from botorch_lse.cli.progress import doing
 from botorch_lse.cli.settings import (
     DEFAULT_FILE,
     FILES,
+    NUMBERS,
     PAGE,
     PROGRAM,
     USUAL_AUDIT,
@@ -204,7 +205,12 @@ def _add_simulate_options(part: argparse.ArgumentParser) -> None:
         metavar="INT",
         help="measurements of a run at most (default 300)",
     )
-    add("--truth", metavar="COLUMN", help="true values: a column of the candidates")
+    add(
+        "--truth",
+        type=names,
+        metavar="COLUMN",
+        help="true values: a column of the candidates (of several sources one each)",
+    )
     add(
         "--between",
         type=ends,
@@ -240,6 +246,8 @@ def _common_options(*, takes_table: bool) -> argparse.ArgumentParser:
         elif name == "audit":
             alone = USUAL_AUDIT  # what --audit without numbers stands for
             add(option, nargs="?", const=alone, type=numbers, metavar="A,B", help=words)
+        elif name in NUMBERS:
+            add(option, type=numbers, metavar="A,B", help=words)
         elif kind is tuple:
             add(option, type=names, metavar="A,B", help=words)
         else:

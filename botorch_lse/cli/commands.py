@@ -133,6 +133,8 @@ def understood(run: Run) -> str:
             how = "a workbook, of which the values are read"
         lines.append(f"{table.name}: {n}; {how}.")
         lines += [f"  {said}" for said in candidates.described()]
+        if run.measured.sources:
+            lines.append(of_sources(run))
         if table.doubt:
             lines.append(
                 "If these names look wrong, the file was saved in another code page: "
@@ -147,10 +149,22 @@ def understood(run: Run) -> str:
     return "\n".join(lines)
 
 
+def of_sources(run: Run) -> str:
+    r"""A sentence on the sources of values: their costs, and which one decides."""
+    found, names = run.settings, run.measured.sources
+    costs = zip(found.sources, found.source_costs, strict=True)
+    said = [f"{name} (cost {written(cost)})" for name, cost in costs]
+    old = Counter(names[at] for at in run.measured.earlier.source)
+    said += [f"{_counted(n, 'earlier value')} of {name}" for name, n in old.items()]
+    target = found.target or (found.sources or ("these candidates",))[-1]
+    return f"Sources: {', '.join(said)}. What is decided is {target}."
+
+
 def uncounted(run: Run) -> str:
     r"""A hint about values beside the candidates that are not used."""
     found, candidates = run.settings, run.candidates
-    told = {candidates.lines[e.row].number for e in run.measured.having(MEASURED)}
+    rows = (e.row % len(candidates) for e in run.measured.having(MEASURED))
+    told = {candidates.lines[row].number for row in rows}
     n = len({line.number for line in run.valued_lines} - told)
     if n == 0:
         return ""
@@ -306,7 +320,8 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
 def noise_of(run: Run, truth: Truth) -> str:
     r"""The words for what is random of simulated results."""
     if truth.noise_std is not None:
-        return run.scale.noise_in_words(truth.noise_std)
+        stds = torch.as_tensor(truth.noise_std).unique().tolist()
+        return ", ".join(map(run.scale.noise_in_words, stds))
     kind = run.settings.kind
     if kind is not None and run.settings.trials is None:
         return f"results are drawn by its {kind.drawn_by}"
@@ -436,7 +451,8 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     """
     now, found, state = run.measured, run.settings, run.state
     answer = run.sides
-    parts = [f"{len(now.having(MEASURED))} measured"]
+    by_source = run.by_source if now.sources else ""
+    parts = [f"{len(now.having(MEASURED))} measured{by_source}"]
     for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
             parts.append(f"{n} {words}")
@@ -522,7 +538,7 @@ def one_sided(run: Run) -> str:
     side = sides.get(run.stop_reason or "")
     if run.settings.kind is not None:  # a yes is on no side of a probability
         return ""
-    y = run.state.observations.y
+    y = run.state.measurements.y
     beyond = y > run.level if side == "above" else y < run.level
     n = int(beyond.sum())
     if side is None:
@@ -645,7 +661,7 @@ def how_many(run: Run) -> list[str]:
 
     Nothing before there is a model, and once every candidate is decided.
     """
-    found, n = run.settings, len(run.pool)
+    found, n = run.settings, len(run.rows)
     can_estimate = run.state.run.ask(run.strategy.algorithm.can_estimate, early=True)
     if not (can_estimate and bool(run.sides.undecided.any())):
         return []
@@ -678,8 +694,7 @@ def often_failed(run: Run) -> list[str]:
     r"""A question about each candidate that failed often: can it be measured?"""
     times = Counter(entry.row for entry in run.measured.having("failed"))
     return [
-        f"{run.candidates.called(row)} failed {n} times: write n/a if it cannot be "
-        "measured."
+        f"{run.called(row)} failed {n} times: write n/a if it cannot be measured."
         for row, n in times.items()
         if n >= OFTEN
         and run.measured.counts[row] == 0
@@ -726,7 +741,8 @@ def foreseen(run: Run) -> str:
 
 def _symptom(run: Run, more: int | None) -> str:
     n = len(run.pool)
-    if run.settings.kind is not None or (more or 0) <= n:
+    has_results = run.settings.kind is not None
+    if has_results or run.measured.sources or (more or 0) <= n:
         return ""  # one result of yes or no tells little, and many are needed
     return f" That is more than the {n} candidates there are: look for a wrong value."
 

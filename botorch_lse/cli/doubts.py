@@ -6,6 +6,8 @@ and a remedy that they have.
 
 from __future__ import annotations
 
+import torch
+
 from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import REPEAT, SHEET
 from botorch_lse.cli.kinds import OUTCOME
@@ -54,7 +56,8 @@ def in_table_words(run: Run, remark: Remark, *, is_taken: bool = False) -> str:
             f"{run.settings.later.advice('replicates', '')}."
         )
     if remark.kind == "stated noise":
-        rows = [int(run.rows[row]) for row in remark.rows]
+        named = list(run.places)
+        rows = [named[row] for row in remark.rows]
         entries = [e for e in run.measured.having(MEASURED) if e.row in rows]
         places = [place_of(run, entry, is_taken) for entry in entries[:NAMED]]
         places += [f"{len(entries) - NAMED} more"] * (len(entries) > NAMED)
@@ -93,14 +96,16 @@ def _of_slip(run: Run, at: int, is_taken: bool) -> str:
         at: The row of the pool.
         is_taken: Whether the sheet's values will be added to the results.
     """
-    answer, row = run.scale.answer(run.state.classification), int(run.rows[at])
-    mean, sigma = float(answer.mean[at]), float(answer.sigma[at])
+    row, posterior = list(run.places)[at], run.state.belief.posterior
+    ends = posterior.mean[at] + posterior.sigma[at] * torch.tensor([0.0, 1.0]).double()
+    mean, beyond = run.scale.outward(ends).tolist()
+    sigma = beyond - mean
     entries = (e for e in run.measured.having(MEASURED) if e.row == row)
     own = [(entry, entry.value) for entry in entries if entry.value is not None]
     entry, value = max(own, key=lambda one: abs(one[1] - mean))
     until = " until its candidate is measured again" if len(own) == 1 else ""
     return (
-        f"{place_of(run, entry, is_taken)}: {run.candidates.called(row)} has the value "
+        f"{place_of(run, entry, is_taken)}: {run.called(row)} has the value "
         f"{written(value)}, where all others predict {written(mean, sigma)}. Was it "
         f"typed or measured wrongly? Then correct it there. It does not count{until}."
     )

@@ -33,6 +33,7 @@ from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
 from botorch_lse.cli.notation import Notation, is_missing
 from botorch_lse.cli.settings import Settings
+from botorch_lse.cli.sources import SOURCE, column_of_sources, number_of, source_of
 
 if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
@@ -64,7 +65,8 @@ class Entry:
     Args:
         table: Its file.
         line: Its cells.
-        row: The candidate.
+        row: The candidate; at the second of several sources plus the number of
+            candidates, at the third twice that.
         sheet: The number of the sheet that asked for it; 0 if none did.
         repeat: The how-many-th measurement of the candidate; 0 where nobody counted.
         status: ``"open"``, ``"measured"``, ``"failed"``, ``"n/a"``, or ``"limit"`` for
@@ -106,6 +108,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    r"""Values of earlier campaigns, which need not be of candidates.
+
+    Args:
+        inputs: The inputs of each value.
+        values: The values.
+        source: The number of the source of each.
+    """
+
+    inputs: tuple[tuple[object, ...], ...] = ()
+    values: tuple[float, ...] = ()
+    source: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Measurements:
     r"""All that is known of the candidates, and the measurements still out.
 
@@ -116,6 +133,9 @@ class Measurements:
         taken: Lines of the sheet that the results do not have yet, each with the line
             of the results that waits for it, if one does.
         missing: The places of cells with a word for what is missing, such as ``NA``.
+        sources: The names of all sources, if there are several: those that measure, or
+            the only one, then those of earlier values alone.
+        earlier: Values of earlier campaigns.
     """
 
     entries: tuple[Entry, ...]
@@ -123,6 +143,8 @@ class Measurements:
     sheet: Table | None
     taken: tuple[tuple[Entry, int | None], ...]
     missing: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    earlier: Earlier = field(default=Earlier(), repr=False)
 
     def having(self, *status: str) -> list[Entry]:
         r"""The lines that have one of some statuses."""
@@ -257,6 +279,9 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     if results is not None and sheet is not None and results.path == sheet.path:
         sheet = results
     reader = _Reader(candidates, found)
+    sources, earlier = found.sources, Earlier()
+    if found.sources or found.history is not None:
+        sources, earlier = reader.earlier()
     files = (results,) if sheet is results else (results, sheet)
     read = [list[Entry](), list[Entry]()]
     for entries, table in zip(read, files, strict=False):
@@ -280,7 +305,8 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     excluded = {entry.row for entry in entries if entry.status == "n/a"}
     entries = [e for e in entries if e.status != OPEN or e.row not in excluded]
     missing = tuple(place for table in files for place in reader.missing(table))
-    return Measurements(tuple(entries), results, sheet, tuple(taken), missing)
+    given = tuple(entries), results, sheet, tuple(taken), missing
+    return Measurements(*given, sources, earlier)
 
 
 def _table_of(found: Settings, name: str) -> Table | None:
@@ -376,10 +402,82 @@ class _Reader:
                         status = UNTOLD
         with faults.noted():
             row = self.candidates.find(line, table)
+        if self.found.sources:
+            with faults.noted():
+                number = source_of(line, table, self.found.sources)
+                row += number * len(self.candidates)
+                target = self.found.target or self.found.sources[-1]
+                if lies is not None and self.found.sources[number] != target:
+                    status = UNTOLD  # of what is decided it tells no side
         with faults.noted():
             repeat = self._count(table, line, REPEAT) or 1 if sheet else 0
         faults.check()
         return Entry(table, line, row, sheet, repeat, status, value, lies, trials)
+
+    def earlier(self) -> tuple[tuple[str, ...], Earlier]:
+        r"""The names of all sources, and the values of earlier campaigns.
+
+        Raises:
+            ValueError: If a line of their table is not what it should be.
+        """
+        own, found = self.candidates, self.found
+        if own.table.column(SOURCE) is not None:
+            raise ValueError(
+                f"{own.table.name}: expected no column {SOURCE!r}, which says in other "
+                "tables where values come from. Rename it."
+            )
+        sources = [*found.sources] or [own.table.name]
+        if found.history is None:
+            return tuple(sources), Earlier()
+        table = read_table(
+            found.file("history"), found.encoding, found.names, takes_workbooks=True
+        )
+        column, named = self.column_of(table), column_of_sources(table, "of what")
+        absent = [name for name in own.inputs if table.column(name) is None]
+        if absent:
+            raise ValueError(
+                f"{table.name}: expected the inputs of {own.table.name}, but column "
+                f"{absent[0]!r} is missing. Add it."
+            )
+        check_marks(table, column, self.notation)
+        faults, lines = Faults(), list[tuple[tuple[object, ...], float, int]]()
+        for line in table.lines:
+            text = line.cells[column]
+            if is_open(text, found.open) or self._status(text) != MEASURED:
+                continue
+            with faults.noted():
+                inputs = own.inputs_of(line, table)
+                self._check_inputs(line, table, inputs)
+                value = self._value(table, line, column, text)
+                if not line.cells[named]:
+                    came, remedy = "the cell is empty", "write one, such as the year"
+                    wanted = "the name of a source"
+                    raise table.complaint(line, named, wanted, came, remedy)
+                lines.append((inputs, value, number_of(line.cells[named], sources)))
+        faults.check()
+        if not lines:
+            raise ValueError(
+                f"{table.name}: expected values of earlier campaigns in column "
+                f"{column}, but got none. Leave `history` out."
+            )
+        return tuple(sources), Earlier(*zip(*lines, strict=True))
+
+    def _check_inputs(
+        self, line: Line, table: Table, inputs: tuple[object, ...]
+    ) -> None:
+        r"""Complain about an input of an earlier value that no model knows."""
+        own = self.candidates
+        for name, value in zip(own.inputs, inputs, strict=True):
+            there, words = str(table.column(name)), own.frame[name]
+            if isinstance(value, str) and value not in set(words):
+                wanted = f"a word of {own.table.name} ({', '.join(sorted({*words}))})"
+                remedy = "correct it, or delete the line, as no candidate is like it"
+            elif name in own.logs and value <= 0:  # type: ignore[operator]  # a number
+                wanted, remedy = "a number above 0, which has a logarithm", "correct it"
+            else:
+                continue
+            came = f"got {line.cells[there]!r}"
+            raise table.complaint(line, there, wanted, came, remedy)
 
     def _status(self, text: str) -> str:
         r"""The status of a line that is not open."""

@@ -41,13 +41,14 @@ def report_of(
         lines: New lines of the sheet, which the run does not know yet.
     """
     state, frame = run.state, answer_frame(run)
-    names = columns(run, level_set_frame(run.answer, state.observations))
+    names = columns(run, level_set_frame(run.answer, state.measurements))
     for name in {*frame} & {*run.candidates.inputs}:  # cells are text, as in the file
         numbers = run.candidates.frame.get(name)
         if numbers is not None and pd.api.types.is_numeric_dtype(numbers):
             frame[name] = numbers.to_numpy()
     shown = run.candidates.drawn(run.rows)
-    pool = Pool(run.pool.X, names=run.pool.names, table=shown)
+    pool = run.pool.without_sources
+    pool = Pool(pool.X, names=pool.names, table=shown)
     drawn = replace(run.answer, pool=pool)
     level: float | None = run.settings.level
     metrics = [run.quantity]
@@ -88,8 +89,9 @@ def facts(run: Run, is_new: bool) -> dict[str, str]:
         is_new: Whether a sheet is new, and not counted yet.
     """
     measured = run.measured.having(MEASURED)
-    found = {"measurements": f"{len(measured):,}"}
-    found["different candidates"] = f"{len({entry.row for entry in measured}):,}"
+    found = {"measurements": f"{len(measured):,}{run.by_source}"}
+    different = {entry.row % len(run.candidates) for entry in measured}
+    found["different candidates"] = f"{len(different):,}"
     found["sheets"] = f"{run.measured.last_sheet + is_new:,}"
     if gone := len(run.measured.excluded):
         found["not measurable"] = f"{gone:,}"
@@ -126,9 +128,9 @@ def settings(run: Run) -> dict[str, str]:
         value = getattr(run.settings, part.name)
         if part.name not in _APART and value not in (None, (), "", False):
             found[part.name] = str(value)
-    for name in ("candidates", "results"):
+    for name in ("candidates", "results", "history"):
         path = run.settings.file(name)
-        if path.exists():
+        if path.is_file():
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found[f"SHA-256 of {path.name}"] = digest[:16]
     return found | versions()

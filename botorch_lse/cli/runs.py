@@ -7,6 +7,7 @@ came back, and the state after these rounds says which candidates come next.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,12 +26,13 @@ from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measure
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
+from botorch_lse.cli.sources import SOURCE
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from botorch_lse.data.classification import Classification
-    from botorch_lse.data.observations import Observations
+    from botorch_lse.data.observations import History, Observations
     from botorch_lse.data.pool import Pool
     from botorch_lse.models.outcomes import Outcome
     from botorch_lse.strategies import ComposedStrategy, State
@@ -149,8 +151,11 @@ class Run:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        r"""The candidates that can be measured: the rows of the pool."""
-        excluded = self.measured.excluded
+        r"""The candidates of the pool: those that can be measured.
+
+        Of several sources all: another source may measure what one cannot.
+        """
+        excluded = set() if self.settings.sources else self.measured.excluded
         rows = [row for row in range(len(self.candidates)) if row not in excluded]
         if not rows:
             raise ValueError(
@@ -161,13 +166,27 @@ class Run:
 
     @cached_property
     def places(self) -> dict[int, int]:
-        r"""The row of the pool of each candidate."""
-        return {int(row): place for place, row in enumerate(self.rows)}
+        r"""The row of the pool of each candidate, at each source if there are some."""
+        n = max(1, len(self.measured.sources)) * len(self.candidates)
+        firsts = range(0, n, len(self.candidates))
+        named = (first + int(row) for first in firsts for row in self.rows)
+        return {row: place for place, row in enumerate(named)}
 
     @cached_property
     def pool(self) -> Pool:
-        r"""The candidates that can be measured."""
-        return self.candidates.pool(self.rows)
+        r"""The candidates that can be measured, at each source if there are some."""
+        pool, names = self.candidates.pool(self.rows), self.measured.sources
+        if not names:
+            return pool
+        found = self.settings
+        # Sources of earlier values alone are as dear and as exact as the target.
+        target = found.target or (found.sources or names)[-1 if found.sources else 0]
+        at, costs = names.index(target), list(found.source_costs or (1.0,))
+        stds = [self.scale.noise(std) for std in found.source_noise]
+        variances = [std**2 for std in stds]
+        for numbers in (costs, variances):
+            numbers += numbers[at : at + 1] * (len(names) - len(numbers))
+        return pool.at_sources(names, costs, target, variances or None)
 
     @property
     def scale(self) -> Scale:
@@ -243,9 +262,55 @@ class Run:
             max_observations=found.budget,
             audit=(found.audit[0], found.audit[1]) if found.audit else None,
         )
+        if self.measured.earlier.values:
+            strategy = strategy.with_history(self.history)
         # Which ``Strategy(...)`` makes.
         assert isinstance(strategy, strategies.ComposedStrategy)
         return strategy
+
+    @property
+    def history(self) -> History:
+        r"""The values of earlier campaigns."""
+        import torch  # not at the top: the files are read without it
+
+        from botorch_lse.data.observations import History
+
+        known = self.measured.earlier
+        number = torch.tensor(known.source)
+        X = self.candidates.points(known.inputs)
+        y = self.scale.inward(torch.tensor(known.values, dtype=torch.float64))
+        noise = self.pool.noise_var
+        yvar = None if noise is None else noise[number * len(self.rows)]
+        return History(torch.cat((X, number.unsqueeze(-1)), dim=-1), y, yvar)
+
+    @property
+    def by_source(self) -> str:
+        r"""The number of measurements of each source in brackets, if there are some."""
+        n, found = len(self.candidates), self.measured
+        times = Counter(entry.row // n for entry in found.having(MEASURED))
+        sources = enumerate(self.settings.sources if times else ())
+        said = [f"{name}: {times[at]}" for at, name in sources]
+        said += [f"earlier: {len(found.earlier.values)}"] * bool(found.earlier.values)
+        return f" ({', '.join(said)})" if said else ""
+
+    def called(self, row: int) -> str:
+        r"""The name of a candidate in a message, with its source if there are some."""
+        at, candidate = divmod(row, len(self.candidates))
+        name, sources = self.candidates.called(candidate), self.settings.sources
+        return f"{name} ({sources[at]})" if sources else name
+
+    @property
+    def unmeasurable(self) -> set[int]:
+        r"""The rows of the pool that are never asked for, of several sources."""
+        n, found = len(self.candidates), self.measured
+        n_asked = n * max(1, len(self.settings.sources))
+        return {
+            place
+            for row, place in self.places.items()
+            if row >= n_asked
+            or row in found.excluded
+            or any(row % n == known % n for known in found.known)
+        }
 
     @cached_property
     def state(self) -> State:
@@ -315,7 +380,7 @@ class Run:
         found = self.scale.answer(answer)
         for side in ("above", "below"):
             known = {
-                self.places[row]: entry.value
+                self.places[row] % len(self.rows): entry.value  # of the target
                 for row, entry in self.measured.known.items()
                 if entry.side == side and row in self.places
             }
@@ -390,7 +455,8 @@ class Run:
         else:
             with doing(f"choosing {size} line{'s' * (size > 1)}", at_once=False):
                 rows = filled_up(self.strategy, self.state, out, size)
-        return [int(self.rows[row]) for row in [*owed, *rows]]
+        named = list(self.places)
+        return [named[row] for row in [*owed, *rows]]
 
     # --- the sheet --------------------------------------------------------------------
 
@@ -398,11 +464,13 @@ class Run:
     def sheet_header(self) -> tuple[str, ...]:
         r"""The columns of a sheet: number, the candidate's cells, repeat, result.
 
-        Behind them the trials, where results count successes and no number is planned.
+        Behind them the trials, where results count successes and no number is planned,
+        and before the repeat the source, if several measure.
         """
         table, column = self.candidates.table, self.settings.column
         own = table.column(column)
-        cells = (name for name in table.header if name != own)
+        cells = [name for name in table.header if name != own]
+        cells += [SOURCE] * bool(self.settings.sources)
         return SHEET, *cells, REPEAT, self.result_column, *self._trials_column
 
     @property
@@ -431,8 +499,11 @@ class Run:
         lines = []
         for row in rows:
             counts[row] += 1
-            cells = dict(self.candidates.lines[row].cells)
+            at, candidate = divmod(row, len(self.candidates))
+            cells = dict(self.candidates.lines[candidate].cells)
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
+            if self.settings.sources:
+                cells[SOURCE] = self.settings.sources[at]
             added = (self.result_column, *self._trials_column)
             lines.append({**cells, **dict.fromkeys(added, "")})
         return lines
@@ -465,8 +536,11 @@ def learning(run: Run, strategy: ComposedStrategy) -> Iterator[State]:
     state = strategy.init(run.settings.seed)
     n = sum(map(len, groups))
     limits = {*run.measured.known, *run.measured.untold} & {*run.places}
-    if limits and not has_audit:
-        state = strategy.exclude(state, sorted(run.places[row] for row in limits))
+    out = set() if has_audit else {run.places[row] for row in limits}
+    if run.measured.sources:
+        out |= run.unmeasurable
+    if out:
+        state = strategy.exclude(state, sorted(out))
     yield state
     if n == 0:
         return

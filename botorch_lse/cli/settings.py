@@ -24,15 +24,18 @@ from botorch_lse.cli.cells import (
 )
 from botorch_lse.cli.kinds import CLASSES, MAJORITY, Kind, kind_of
 from botorch_lse.cli.notation import Notation, repaired
+from botorch_lse.cli.sources import OF_SOURCES, check_sources
 
 DEFAULT_FILE = "botorch-lse.toml"
 """The file in which the settings stand unless another one is named."""
-FILES = ("candidates", "results", "out")
+FILES = ("candidates", "results", "out", "history")
 """The settings that are tables, relative to the folder of the settings."""
 PAGE = "report.html"
 """The page of a run, unless another one is named."""
 USUAL_AUDIT = (0.05, 0.05)
 """The numbers that ``--audit`` alone stands for, as ``audit=True`` does in Python."""
+NUMBERS = ("audit", "source_costs", "source_noise")
+"""The settings that are lists of numbers."""
 PROGRAM = "botorch-lse"
 _TITLE = f"# The settings of {PROGRAM}"
 """The first line of the file."""
@@ -82,6 +85,11 @@ class Settings:
         grades: The number of grades.
         at_least: The grade whose probability, or that of a higher one, is asked for.
         classes: The names of the classes.
+        sources: The names of the sources of values, where there are several.
+        source_costs: What a measurement costs at each source.
+        target: The source that decides; ``None``: the last.
+        source_noise: The standard deviation of the noise at each source.
+        history: A table of values of earlier sources, at any inputs.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model chooses and decides.
         seed: Of what is random.
@@ -165,6 +173,19 @@ class Settings:
     classes: tuple[str, ...] = _setting(
         (), "the names of the classes, such as solid,liquid,gas", tuple
     )
+    sources: tuple[str, ...] = _setting(
+        (), "several sources of values: a sheet says which one measures a line", tuple
+    )
+    source_costs: tuple[float, ...] = _setting(
+        (), "what a measurement costs at each source", tuple
+    )
+    target: str | None = _setting(None, "the source that decides (default the last)")
+    source_noise: tuple[float, ...] = _setting(
+        (), "the noise of each source, where it is known (see noise_std)", tuple
+    )
+    history: str | None = _setting(
+        None, "a table of earlier values; its column source says of which campaign"
+    )
     beta: float | None = _setting(
         None,
         "decide at sqrt(beta) standard deviations (4: two, 9: three); default four, "
@@ -223,6 +244,8 @@ class Settings:
                 f" but got {list(self.audit)}."
             )
         self.kind  # noqa: B018  (checks the settings about it)
+        if any(getattr(self, name) not in (None, ()) for name in OF_SOURCES):
+            check_sources(vars(self))
         if self.log_result and self.level <= 0:
             raise ValueError(
                 "Expected a level above 0, which has a logarithm, with `log_result`, "
@@ -360,6 +383,11 @@ def _example(name: str) -> str:
         "grades": "4",
         "at_least": "2",
         "classes": '["solid", "liquid", "gas"]',
+        "sources": '["coarse", "fine"]',
+        "source_costs": "[1, 50]",
+        "target": '"fine"',
+        "source_noise": "[0.5, 0.1]",
+        "history": '"2025.csv"',
     }
     return examples.get(name, "1.0")
 
@@ -505,7 +533,7 @@ def _of_kind(value: Any, kind: type, entry: str, name: str) -> Any:
     if kind is int and is_number and value % 1 == 0 and not is_doubtful:
         return int(value)
     if kind is tuple and isinstance(value, list):
-        wanted = int | float if entry == "audit" else str
+        wanted = int | float if entry in NUMBERS else str
         if all(isinstance(part, wanted) for part in value):
             return tuple(value)
     if kind in (str, bool) and isinstance(value, kind):

@@ -31,14 +31,15 @@ class Truth:
 
     Args:
         values: ``K x N``, a function on the pool for each run.
-        noise_std: The standard deviation of simulated noise; ``None``: values are
-            probabilities or expected counts, by which results are drawn, or classes.
+        noise_std: The standard deviation of simulated noise, of all rows of the pool or
+            of each; ``None``: values are probabilities or expected counts, by which
+            results are drawn, or classes.
         state: What is known when a run begins.
         words: Where the values come from.
     """
 
     values: Tensor
-    noise_std: float | None
+    noise_std: float | Tensor | None
     state: State
     words: str
 
@@ -65,7 +66,7 @@ class Outcome:
 def truth_of(
     run: Run,
     runs: int,
-    column: str | None,
+    columns: tuple[str, ...] | None,
     between: tuple[float, ...] | None,
     noise: float | None,
 ) -> Truth:
@@ -78,7 +79,7 @@ def truth_of(
     Args:
         run: The run.
         runs: How many truths.
-        column: A column of the candidates with the true values.
+        columns: The column of the candidates with the true values, one a source.
         between: The two ends, the smaller one first.
         noise: The standard deviation of simulated noise; default what is known of it.
 
@@ -87,14 +88,22 @@ def truth_of(
     """
     seed, known = run.settings.seed, run.settings.noise_std
     noise = known if noise is None else noise
-    std = None if noise is None else run.scale.noise(noise)
+    std: float | Tensor | None = None if noise is None else run.scale.noise(noise)
+    if std is None and run.pool.noise_var is not None:
+        std = run.pool.noise_var.sqrt()
     start = run.strategy.init(seed)
+    if run.measured.sources:
+        start = run.strategy.exclude(start, sorted(run.unmeasurable))
     outcome, knows_noise = run.outcome, std is not None or run.outcome is not None
-    if column is not None:
+    if columns is not None:
         assert knows_noise  # ``check_truth`` complains before torch is loaded
-        own = torch.tensor(true_values(run, column), dtype=torch.float64)
-        values = run.scale.inward(own).expand(runs, -1)
-        return Truth(values, std, start, f"the column {column}")
+        # Sources of earlier values alone stand behind the others: nobody asks them.
+        n = max(0, len(run.measured.sources) - len(columns))
+        own = [true_values(run, column) for column in (*columns, *columns[:1] * n)]
+        found = torch.tensor(own, dtype=torch.float64).view(-1)
+        values = run.scale.inward(found).expand(runs, -1)
+        words = f"the column{'s' * (len(columns) > 1)} {', '.join(columns)}"
+        return Truth(values, std, start, words)
     if between is not None:
         assert knows_noise  # as above
         low, high = run.scale.inward(torch.tensor(between, dtype=torch.float64))
@@ -122,7 +131,8 @@ def truth_of(
     elif outcome is not None:
         values = outcome.value(values)
     elif std is None:
-        std = float(state.belief.fits.new_noise.mean().sqrt())
+        variance = state.belief.fits.new_noise
+        std = variance.sqrt() if run.measured.sources else float(variance.mean().sqrt())
     words = f"functions drawn from the model that {run.settings.results} taught"
     return Truth(values, std, run.state, words)
 
@@ -168,7 +178,7 @@ def _outcome(
         new = _measured(run, truth, rows, values, bench)
         state = told(strategy, state, new.at_round(state.round))
         sheets += 1
-    answer, excess = state.classification, values - run.level
+    answer, excess = state.classification, values[run.pool.of_target] - run.level
     if answer.classes is None:
         found = f"{int(answer.above.sum())} above"
         wrong = (answer.above & (excess < -run.epsilon)) | (
@@ -187,7 +197,8 @@ def _measured(
     r"""The simulated results of rows, whose true values are given."""
     if truth.noise_std is not None:
         noise = torch.from_numpy(bench.standard_normal(len(rows)))
-        return Observations(rows, values[rows] + truth.noise_std * noise)
+        std = torch.as_tensor(truth.noise_std).expand(len(values))[rows]
+        return Observations(rows, values[rows] + std * noise)
     kind = run.settings.kind
     if isinstance(kind, Labels):
         return Observations(rows, kind.told(values[rows]))

@@ -21,7 +21,7 @@ NO_TRUTH = (
 
 def check_truth(
     run: Run,
-    column: str | None,
+    columns: tuple[str, ...] | None,
     between: tuple[float, ...] | None,
     noise: float | None,
 ) -> None:
@@ -29,7 +29,7 @@ def check_truth(
 
     Args:
         run: The run.
-        column: A column of the candidates with the true values.
+        columns: The column of the candidates with the true values, one a source.
         between: The two ends of most true values.
         noise: The standard deviation of simulated noise.
 
@@ -42,13 +42,28 @@ def check_truth(
             "Expected no --noise with `outcome`, as results are drawn by "
             f"{kind.drawn_by}, but got {written(noise)}. Leave it out."
         )
-    if column is not None:
-        true_values(run, column)
+    sources = run.settings.sources
+    if columns is not None:
+        if len(columns) != max(1, len(sources)):
+            wanted = f"a column for each of {', '.join(sources)}" * bool(sources)
+            raise ValueError(
+                f"Expected --truth to name {wanted or 'one column'}, but got "
+                f"{', '.join(columns)}. Separate names by commas, and put a name that "
+                "has a comma in quotation marks."
+            )
+        for column in columns:
+            true_values(run, column)
     elif isinstance(kind, Labels) and (between is not None or not has_results):
         raise ValueError(
             "Expected true classes, or results to learn them from, but got "
             f"{'none' if between is None else '--between'}. Name a column of the "
             "candidates: --truth COLUMN."
+        )
+    elif between is not None and run.measured.sources:
+        raise ValueError(
+            "Expected --truth where values come from several sources, but got "
+            "--between, which does not say how they differ. Name columns of true "
+            "values, or leave it out once results have taught a model."
         )
     elif between is None:
         if not has_results:
@@ -66,7 +81,8 @@ def check_truth(
         )
     if kind is not None:
         return  # results are drawn by what is true
-    if noise is None and run.settings.noise_std is None:
+    stated = run.settings.noise_std is not None or run.settings.source_noise
+    if noise is None and not stated:
         raise ValueError(
             "Expected the noise of a measurement, which nothing says yet, but got "
             "none. Give its standard deviation: --noise 0.5 (0 for none)."

@@ -1185,6 +1185,158 @@ case(
         for kind in ("png", "pdf", "svg")
     ),
 )
+# --- several sources ----------------------------------------------------------------
+
+
+SOURCES = "--sources coarse,fine --source-costs 1,50"
+AT_SOURCES = f"{CALL} {SOURCES}"
+YES = "--outcome yes-no"
+case(
+    "sources:check_sources#1",
+    {},
+    f"{CALL} --source-costs 1,50",
+    "Name them, as in coarse,fine, or leave `source_costs` out",
+    Way(call=f"{CALL} --source-costs 1,50 --sources coarse,fine"),
+    Way(call=CALL),
+)
+case(
+    "sources:check_sources#2",
+    {},
+    f"{AT_SOURCES.replace('above 7', 'above 0.7')} {YES}",
+    "Expected no `outcome` with `sources`, whose values are measured numbers",
+    Way(call=AT_SOURCES),
+    Way(call=f"{CALL.replace('above 7', 'above 0.7')} {YES}"),
+)
+case(
+    "sources:check_sources#3",
+    table("x,name,y\n1,a,3\n3,b,\n"),
+    f"{AT_SOURCES} --results candidates.csv",
+    "Copy measured lines to another file, with a column 'source', and name that",
+    Way(
+        results("name,y,source\na,3,fine\n"),
+        f"{AT_SOURCES} --results results.csv",
+        values(3.0),
+    ),
+)
+case(
+    "sources:check_sources#4",
+    {},
+    f"{CALL} --sources fine,Fine --source-costs 1,50",
+    "Name each source that measures, or leave it out",
+    Way(call=AT_SOURCES),
+    Way(call=CALL),
+)
+case(
+    "sources:check_sources#5",
+    {},
+    f"{AT_SOURCES} --target finest",
+    "Expected `target` to be one of coarse, fine, but got 'finest'. Name the source",
+    Way(call=f"{AT_SOURCES} --target fine"),
+    Way(call=AT_SOURCES),
+)
+case(
+    "sources:check_sources#6",
+    {},
+    f"{CALL} --sources coarse,fine --source-costs 50",
+    "to be a number above 0 for each of coarse, fine, but got 50. Write what",
+    Way(call=AT_SOURCES),
+)
+case(
+    "sources:check_sources#6",
+    stored(f'{TOML}sources = ["coarse", "fine"]\nsource_costs = [0, 50]\n'),
+    "next",
+    "to be a number above 0 for each of coarse, fine, but got 0, 50. Write what",
+    Way(stored(f'{TOML}sources = ["coarse", "fine"]\nsource_costs = [0.1, 50]\n')),
+)
+case(
+    "sources:check_sources#7",
+    {},
+    f"{AT_SOURCES} --source-noise 1,0.1 --noise-std 1",
+    "Leave one out: the first is that of all sources",
+    Way(call=f"{AT_SOURCES} --source-noise 1,0.1"),
+    Way(call=f"{AT_SOURCES} --noise-std 1"),
+)
+case(
+    "sources:check_sources#8",
+    {},
+    f"{AT_SOURCES} --source-noise 1",
+    "Write one for each, 0 where values are exact, or leave it out",
+    Way(call=f"{AT_SOURCES} --source-noise 1,0"),
+    Way(call=AT_SOURCES),
+)
+BY_SOURCE = "name,source,y\nn03,{},4.5\n"
+OLDER = {"old.csv": "x,source,y\n3.5,trial,4.5\n"}
+case(
+    "sources:source_of#1",
+    results(BY_SOURCE.format("fin")),
+    AT_SOURCES,
+    "got 'fin'; write fine; a value of an earlier source belongs in a table that",
+    Way(results(BY_SOURCE.format("fine")), holds=values(4.5)),
+    Way(
+        {**results("name,source,y\n"), **OLDER},
+        f"{AT_SOURCES} --history old.csv",
+        lambda run: run.measured.earlier.values == (4.5,),
+    ),
+)
+case(
+    "sources:source_of#1",
+    results(BY_SOURCE.format("")),
+    AT_SOURCES,
+    "expected a source (coarse, fine), but the cell is empty; write its name",
+    Way(results(BY_SOURCE.format("coarse")), holds=values(4.5)),
+)
+case(
+    "sources:column_of_sources#1",
+    ONE,
+    AT_SOURCES,
+    "'source', which says which of coarse, fine measured a line, but it has name, y",
+    Way(results(BY_SOURCE.format("coarse")), holds=values(4.5)),
+)
+case(
+    "measurements:_Reader.earlier#1",
+    table(HILL.replace("name", "source", 1)),
+    AT_SOURCES.replace("--key name", "--key source"),
+    "which says in other tables where values come from. Rename it",
+    Way(table(HILL), AT_SOURCES),
+)
+HISTORY = f"{CALL} --history old.csv"
+case(
+    "measurements:_Reader.earlier#2",
+    {"old.csv": "name,source,y\nn03,trial,4.5\n"},
+    HISTORY,
+    "expected the inputs of candidates.csv, but column 'x' is missing. Add it",
+    Way(OLDER),
+)
+case(
+    "measurements:_Reader.earlier#3",
+    {"old.csv": "x,source,y\n3.5,,4.5\n"},
+    HISTORY,
+    "expected the name of a source, but the cell is empty; write one, such as",
+    Way(OLDER),
+)
+case(
+    "measurements:_Reader.earlier#4",
+    {"old.csv": "x,source,y\n3.5,trial,\n"},
+    HISTORY,
+    "but got none. Leave `history` out",
+    Way(call=CALL),
+)
+KINDS = "x,kind\n1,a\n3,b\n9,a\n"
+case(
+    "measurements:_Reader._check_inputs#1",
+    {**table(KINDS), "old.csv": "x,kind,source,y\n1,c,t,4\n2,b,t,5\n"},
+    f"next candidates.csv {ALWAYS} --history old.csv",
+    "expected a word of candidates.csv (a, b), but got 'c'; correct it, or delete",
+    Way({"old.csv": "x,kind,source,y\n1,a,t,4\n2,b,t,5\n"}),
+    Way({"old.csv": "x,kind,source,y\n2,b,t,5\n"}),
+)
+case(
+    "measurements:_Reader._check_inputs#1",
+    {**table(KINDS), "old.csv": "x,kind,source,y\n-1,a,t,4\n"},
+    f"next candidates.csv {ALWAYS} --history old.csv --logs x",
+    "expected a number above 0, which has a logarithm, but got '-1'; correct it",
+    Way({"old.csv": "x,kind,source,y\n0.1,a,t,4\n"}),
+)
 TRUE = table("x,name,truth\n4,a,7.5\n9,b,6\n")
 SIMULATE = f"simulate candidates.csv {ALWAYS} --key name --inputs x --noise 1"
 SIMULATE_YES_NO = YES_NO.replace("next", "simulate")
@@ -1198,7 +1350,7 @@ case(
 SIMULATE_PHASES = PHASES.replace("next", "simulate")
 for more, came in ((" --between 2,9", "--between"), ("", "none")):
     case(
-        "truths:check_truth#2",
+        "truths:check_truth#3",
         {},
         f"{SIMULATE_PHASES}{more}",
         f"Expected true classes, or results to learn them from, but got {came}. Name a "
@@ -1216,14 +1368,14 @@ case(
     Way(table("x,name,truth\n4,a,gas\n9,b,solid\n")),
 )
 case(
-    "truths:check_truth#4",
+    "truths:check_truth#6",
     {},
     f"{SIMULATE_YES_NO} --between 2,9",
     "Expected --between to be probabilities with `outcome`, from 0 to 1, but got 2,9",
     Way(call=f"{SIMULATE_YES_NO} --between 0.1,0.9"),
 )
 case(
-    "truths:check_truth#3",
+    "truths:check_truth#5",
     {},
     f"simulate candidates.csv {ALWAYS} --key name",
     "--between",
@@ -1231,19 +1383,45 @@ case(
     Way(TRUE, f"{SIMULATE} --truth truth"),
 )
 case(
-    "truths:check_truth#5",
+    "truths:check_truth#7",
     {},
     f"{SIMULATE} --between 0,9 --log-result",
     "Expected --between to be numbers above 0, which have logarithms",
     Way(call=f"{SIMULATE} --between 0.1,9 --log-result"),
 )
 case(
-    "truths:check_truth#6",
+    "truths:check_truth#8",
     {},
     f"simulate candidates.csv {ALWAYS} --key name --between 2,9",
     "Give its standard deviation: --noise 0.5 (0 for none)",
     Way(call=f"simulate candidates.csv {ALWAYS} --key name --between 2,9 --noise 0.5"),
     Way(call=f"simulate candidates.csv {ALWAYS} --key name --between 2,9 --noise 0"),
+)
+case(
+    "truths:check_truth#2",
+    TRUE,
+    f"{SIMULATE} --truth truth,name",
+    "Expected --truth to name one column, but got truth, name. Separate names",
+    Way(call=f"{SIMULATE} --truth truth"),
+    Way(
+        table('x,name,"truth,name"\n4,a,7.5\n9,b,6\n'),
+        f"{SIMULATE} --truth '\"truth,name\"'",
+    ),
+)
+case(
+    "truths:check_truth#2",
+    TRUE,
+    f"{SIMULATE} --truth truth {SOURCES}",
+    "Expected --truth to name a column for each of coarse, fine, but got truth",
+    Way(call=f"{SIMULATE} --truth truth,truth {SOURCES}"),
+)
+case(
+    "truths:check_truth#4",
+    TRUE,
+    f"{SIMULATE} --between 2,9 {SOURCES}",
+    "Name columns of true values, or leave it out once results have taught a model",
+    Way(call=f"{SIMULATE} --truth truth,truth {SOURCES}"),
+    Way(results("name,source,y\na,fine,7\n"), f"{SIMULATE} {SOURCES}"),
 )
 case(
     "truths:true_values#1",

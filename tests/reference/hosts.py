@@ -567,8 +567,12 @@ class ByTables:
     def __init__(self, run: Any) -> None:
         self.run, self.rng, self.world = run, run.rng, run.world
         frame = run.strategy.pool.to_frame()
-        frame.insert(0, "name", [f"r{i:02d}" for i in range(len(frame))])
-        self.frame, self.valued = frame, set[str]()
+        n = len(run.strategy.pool.without_sources)
+        frame.insert(0, "name", [f"r{i % n:02d}" for i in range(len(frame))])
+        # A measurement has the name of its candidate, and of its source.
+        self.named = ["name", *["source"] * ("source" in frame)]
+        self.frame, self.n = frame, n
+        self.valued = set[str]()
         self.asked = set[tuple[str, ...]]()
         self.pair = run.rng.choice(PAIRS) if run.world.outcome == Binary() else None
 
@@ -592,6 +596,10 @@ class ByTables:
         if isinstance(outcome := self.world.outcome, Ordinal):
             found += ["--outcome=grades", f"--grades={outcome.grades}"]
             found += [f"--at-least={outcome.at_least}"]
+        if "source" in self.named:
+            costs = self.run.strategy.pool.costs[:: self.n].tolist()
+            found += [f"--sources={','.join(self.run.strategy.pool.sources)}"]
+            found += [f"--source-costs={','.join(map(str, costs))}"]
         found += ["--replicates"] if case["events"] in ("unasked", "any") else []
         return ["next", "candidates.csv", *found, "--column=y", "--key=name"]
 
@@ -616,14 +624,15 @@ class ByTables:
         must(status == 0, f"{' '.join(words)} ends with {status}: {said.getvalue()}")
 
     def to_the_end(self) -> State:
-        self.frame.to_csv("candidates.csv", index=False)
+        items = self.frame.iloc[: self.n]
+        items.drop(columns=self.named[1:]).to_csv("candidates.csv", index=False)
         self.call(*self.options)
         for step in itertools.count():
             found = Run.read(settings(Path("botorch-lse.toml"), {}))
             with redirect_stderr(io.StringIO()):
                 state = found.state
             names = found.strategy.pool.to_frame()["name"]  # in an order of its own
-            rows = torch.tensor([int(name[1:]) for name in names])
+            rows = torch.tensor([int(name[1:]) for name in names[: self.n]])
             self.run.world = replace(self.world, items=self.world.items[rows])
             self.run.strategy = found.strategy
             self.run.check(state)
@@ -645,13 +654,13 @@ class ByTables:
         must(found.is_done, "an empty sheet, and the run goes on")
         self.call("answer")
         answer = pd.read_csv("answer.csv")
-        must(len(answer) == len(self.frame), "another number of lines")
+        must(len(answer) == self.n, "another number of lines")
         # It ends, too, where limits decide what the model leaves open.
         return state if state.is_done else replace(state, stop_reason="decided")
 
     def check_sheet(self, state: State, sheet: pd.DataFrame) -> None:
         limit, is_open = self.run.strategy.max_observations, sheet["y"] == ""
-        lines = sheet.loc[is_open, ["sheet", "name", "repeat"]]
+        lines = sheet.loc[is_open, ["sheet", *self.named, "repeat"]]
         asked = {*lines.itertuples(index=False, name=None)}
         n = state.n_used + len(asked)
         # Lines stay that were open when somebody measured something else.
@@ -661,26 +670,31 @@ class ByTables:
         if self.run.n_told > self.run.most:
             raise CutError
 
+    def names_of(self, lines: pd.DataFrame) -> list[str]:
+        r"""The name of each measurement, with its source."""
+        return [" at ".join(one) for one in lines[self.named].itertuples(index=False)]
+
     def fill(self, sheet: pd.DataFrame, is_late: bool) -> None:
         events = "none" if is_late else self.run.case["events"]
-        row_of = {name: i for i, name in enumerate(self.frame["name"])}
+        row_of = {name: i for i, name in enumerate(self.names_of(self.frame))}
+        named = self.names_of(sheet)
 
         def value(name: str) -> str:
             y = float(self.run.values(torch.tensor([row_of[name]])))
             return f"{y:.6f}" if self.pair is None else self.pair[1 - int(y)]
 
         for line in sheet.index[sheet["y"] == ""]:
-            chance, word = self.rng.random(), value(sheet.loc[line, "name"])
+            chance, word = self.rng.random(), value(named[line])
             if events in ("in parts", "any") and chance < 0.3:
                 continue
             if events in ("abandoned", "any") and chance > 0.85:
                 word = "failed" if self.world.outcome is None else "again"
             elif events in ("excluded", "any") and chance > 0.75:
-                name = sheet.loc[line, "name"]
-                is_alone = (sheet["name"] == name).sum() == 1
+                name = named[line]
+                is_alone = named.count(name) == 1
                 word = "n/a" if is_alone and name not in self.valued else word
             is_value = word not in ("failed", "again", "n/a")
-            self.valued |= {sheet.loc[line, "name"]} if is_value else set()
+            self.valued |= {named[line]} if is_value else set()
             sheet.loc[line, "y"] = word
         sheet.to_csv("sheet.csv", index=False)
         results = Path("results.csv")
@@ -688,10 +702,8 @@ class ByTables:
             return
         known = pd.read_csv(results, dtype=str, keep_default_na=False)
         other = self.frame.iloc[[self.rng.randrange(len(self.frame))]].astype(str)
-        name = other["name"].iloc[0]
-        if name in {*known["name"][known["y"] == "n/a"]} | {
-            *sheet["name"][sheet["y"] == "n/a"]
-        }:
+        (name,) = self.names_of(other)
+        if name in self.names_of(pd.concat([known, sheet]).query("y == 'n/a'")):
             return
         other, self.valued = other.assign(y=value(name)), {*self.valued, name}
         pd.concat([known, other], ignore_index=True).fillna("").to_csv(
