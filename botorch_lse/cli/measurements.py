@@ -31,7 +31,7 @@ from botorch_lse.cli.candidates import (
 )
 from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
-from botorch_lse.cli.notation import Notation, is_missing
+from botorch_lse.cli.notation import is_missing
 from botorch_lse.cli.settings import Settings
 from botorch_lse.cli.sources import SOURCE, column_of_sources, number_of, source_of
 
@@ -336,10 +336,6 @@ class _Reader:
     candidates: Candidates
     found: Settings
 
-    @property
-    def notation(self) -> Notation:
-        return self.found.notation
-
     def column_of(self, table: Table) -> str:
         r"""The column of what is measured.
 
@@ -361,7 +357,7 @@ class _Reader:
             return []
         found, faults, column = list[Entry](), Faults(), self.column_of(table)
         with faults.noted():
-            check_marks(table, column, self.notation)
+            check_marks(table, column, self.found.notation)
         is_asked = bool(faults.said)
         for line in table.lines:
             with faults.noted():
@@ -439,7 +435,7 @@ class _Reader:
                 f"{table.name}: expected the inputs of {own.table.name}, but column "
                 f"{absent[0]!r} is missing. Add it."
             )
-        check_marks(table, column, self.notation)
+        check_marks(table, column, self.found.notation)
         faults, lines = Faults(), list[tuple[tuple[object, ...], float, int]]()
         for line in table.lines:
             text = line.cells[column]
@@ -497,7 +493,7 @@ class _Reader:
                 f"trials a line has, but it has {', '.join(table.header)}. Add it."
             )
         text = line.cells[column]
-        number = self.notation.with_mark(table.mark(column)).number(text)
+        number = self.found.notation.with_mark(table.mark(column)).number(text)
         if number is None or number != int(number) or number < 1:
             wanted, remedy = "a whole number of trials", "write how many there were"
             raise table.complaint(line, column, wanted, f"got {text!r}", remedy)
@@ -516,7 +512,7 @@ class _Reader:
             trials: How many trials the line has; ``None``: it is one.
         """
         text = line.cells[column]
-        number = self.notation.with_mark(table.mark(column)).number(text)
+        number = self.found.notation.with_mark(table.mark(column)).number(text)
         if trials is None:
             found = kind.result_of(text, number)
         elif number is None or number != int(number) or not 0 <= number <= trials:
@@ -538,7 +534,10 @@ class _Reader:
             column: The column of what is measured.
             number: The cell without the sign of a limit.
         """
-        text, notation = line.cells[column], self.notation.with_mark(table.mark(column))
+        text, notation = (
+            line.cells[column],
+            self.found.notation.with_mark(table.mark(column)),
+        )
         value = notation.number(number)
         if value is None and number != text and not is_doubtful(number):
             # A limit shows no mark to its column, so that it may have another one.
@@ -552,11 +551,11 @@ class _Reader:
             sign = text.removesuffix(number).strip()
             remedy = notation.repair(number, sign)
             if text.casefold() in PAIR_OF:
-                asked = self.notation.advice("outcome", OUTCOME)
+                asked = self.found.notation.advice("outcome", OUTCOME)
                 remedy = f"if results are yes or no, {asked}, with a level that is a "
                 remedy += "probability of yes, such as 0.75"
             elif not any(map(str.isdigit, text)):
-                asked = self.notation.advice("open", text)
+                asked = self.found.notation.advice("open", text)
                 remedy += f", leave the cell empty, or write {WORDS}; if {text!r} "
                 remedy += f"says that it is not measured yet, {asked}"
             raise table.complaint(line, column, "a number", came, remedy)
@@ -573,7 +572,7 @@ class _Reader:
         text = "" if column is None else line.cells[column]
         if not text:
             return 0
-        notation = self.notation.with_mark(table.mark(column))
+        notation = self.found.notation.with_mark(table.mark(column))
         number = notation.number(text)
         if number is None or number != int(number) or number < 1:
             raise table.complaint(

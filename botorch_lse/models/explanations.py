@@ -119,7 +119,25 @@ def varied(model: AnyGP) -> AnyGP:
     return model.eval()
 
 
-def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
+def likeliest(starts: Sequence[AnyGP]) -> tuple[float, AnyGP]:
+    r"""The likeliest model after a fit of each, and the log density it attains.
+
+    Args:
+        starts: Models that are not fitted yet, alike but for their initial values.
+    """
+    value, best = fitted(starts[0])
+    for start in starts[1:]:
+        attained, model = fitted(start)
+        if attained > value + LEAST_LIKELIER:
+            value, best = attained, model
+    return value, best
+
+
+def explained(
+    starts: Sequence[AnyGP],
+    replicates: int,
+    found: tuple[float, AnyGP] | None = None,
+) -> AnyGP:
     r"""The likeliest model, or one that covers all noise that the data allow.
 
     Where they allow another noise than the likeliest, the model has the mean of the
@@ -132,15 +150,12 @@ def explained(starts: Sequence[AnyGP], replicates: int) -> AnyGP:
         starts: Models that are not fitted yet, alike but for their initial values, the
             one of the shortest lengthscales last. They learn their noise.
         replicates: How many values repeat a point, of the output that has the fewest.
+        found: What ``likeliest`` found from copies of them; default: they are fitted.
     """
     targets: Any = starts[0].train_targets
     is_alone = replicates >= TELLING or not bool(targets.any())  # all values alike
     other: Any = () if is_alone else (deepcopy(starts[0]), deepcopy(starts[-1]))
-    value, best = fitted(starts[0])
-    for start in starts[1:]:
-        attained, model = fitted(start)
-        if attained > value + LEAST_LIKELIER:
-            value, best = attained, model
+    value, best = likeliest(starts) if found is None else found
     if is_alone or value == -math.inf:
         return best
     likelihood: Any = best.likelihood
@@ -213,7 +228,7 @@ def profile(model: Any, noises: Tensor) -> Tensor:
         squared = (vectors.mT @ residual).square().unsqueeze(-1)
         variance = values.clamp_min(0.0).unsqueeze(-1) + noises
         found = -0.5 * (squared / variance + variance.log() + _LOG_2PI).sum(dim=0)
-        return found + _log_priors(model.covar_module)
+        return found + log_priors(model.covar_module)
 
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -227,9 +242,10 @@ def _log_likelihood(model: Any, value: float) -> float:
         value: What the fit attained, for each datum, with the noise's prior.
     """
     with torch.no_grad():
-        return value * len(model.train_targets) - _log_priors(model.likelihood)
+        return value * len(model.train_targets) - log_priors(model.likelihood)
 
 
-def _log_priors(module: Module | Kernel) -> float:
+def log_priors(module: Module | Kernel) -> float:
+    r"""The log density of a module's parameters by their priors."""
     found = module.named_priors()
     return sum(float(p.log_prob(value(of)).sum()) for _, of, p, value, _ in found)

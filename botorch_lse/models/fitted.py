@@ -175,10 +175,12 @@ def fit_with_inputs(
     return explained(starts, n_replicates(train_X))
 
 
-def fit_standardised(
+def unfitted_standardised(
     F: Tensor, y: Tensor, noise: Tensor | None, kernel: Kernel
-) -> SingleTaskGP:
-    r"""A model of values that are standardised already, at the kernel's own inputs.
+) -> list[SingleTaskGP]:
+    r"""Models of values that are standardised already, at the kernel's own inputs.
+
+    Fits begin from them, from the one of the shortest lengthscales last.
 
     Args:
         F: ``n x d'``.
@@ -197,12 +199,7 @@ def fit_standardised(
             covar_module=kernel,
             outcome_transform=None,
         )
-    if noise is not None:
-        return fitted(model)[1]
-    starts = [model]
-    if bound is None:
-        starts.append(faster(model))
-    return explained(starts, n_replicates(F))
+    return [model, *([faster(model)] if noise is None and bound is None else [])]
 
 
 def input_scaling(bounds: Tensor, words: Mapping[int, int]) -> InputTransform:

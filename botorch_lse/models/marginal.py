@@ -220,9 +220,24 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
     if kind is ProductKernel:
+        alone = [k for k in kernel.kernels if type(k) is Loadings and k.is_of_one]
+        if len(alone) == 1 and len(kernel.kernels) > 1:
+            return _of_one(alone[0], kernel.kernels, own)
         factors = [f for k in kernel.kernels if (f := term_of(k, own)) is not None]
         return Product(factors) if len(factors) == len(kernel.kernels) else None
     return _sum_of(kernel.kernels, own) if kind is AdditiveKernel else None
+
+
+def _of_one(alone: Loadings, kernels: Iterable[Kernel], own: Tensor) -> Term | None:
+    r"""The term of a product that only the points of one source have."""
+    number = own[:, alone.active_dims].view(-1).round().long()
+    rows = alone.given[number].nonzero().view(-1)
+    others = [kernel for kernel in kernels if kernel is not alone]
+    factors = [f for k in others if (f := term_of(k, own[rows])) is not None]
+    if len(factors) < len(others):
+        return None
+    inner = factors[0] if len(factors) == 1 else Product(factors)
+    return OfPart(inner, rows, len(own))
 
 
 def _sum_of(kernels: Iterable[Kernel], own: Tensor) -> Term | None:
@@ -405,8 +420,46 @@ class OfSources:
     def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
         given, free = self.kernel.given, self.kernel.free
+        if free is None:
+            return given[:0]
         each = torch.zeros_like(given).index_add(0, self.number, 2 * weights @ self.a)
-        return each[given.isnan()] if free is not None else each[:0]
+        return each[given.isnan()]
+
+
+@dataclass
+class OfPart:
+    r"""A kernel that some of the points have, 0 for all others.
+
+    Of a part that one source has by itself only the points of this source are computed.
+
+    Args:
+        inner: The kernel at ``k`` points.
+        rows: The ``k`` places of these among all.
+        n: The number of all points.
+    """
+
+    inner: Term
+    rows: Tensor
+    n: int
+
+    def __post_init__(self) -> None:
+        self.places = (self.n * self.rows.unsqueeze(-1) + self.rows).view(-1)
+
+    def parameters(self) -> Iterator[Tensor]:
+        r"""The parameters that a fit may change."""
+        yield from self.inner.parameters()
+
+    def value(self) -> Tensor:
+        r"""The covariances at the present parameters."""
+        found = self.inner.value()
+        every = found.new_zeros(self.n * self.n)
+        return every.index_copy_(0, self.places, found.reshape(-1)).view(self.n, -1)
+
+    def slopes(self, weights: Tensor) -> Tensor:
+        r"""The derivatives of the weighted sum of the covariances."""
+        k = len(self.rows)
+        own = weights.reshape(-1).index_select(0, self.places)
+        return self.inner.slopes(own.view(k, k))
 
 
 @dataclass

@@ -49,6 +49,14 @@ class Loadings(Kernel):
             self.register_prior("free_prior", _normal(1.0), "free")
 
     @property
+    def is_of_one(self) -> bool:
+        r"""Whether one source has the process alone, with loading 1."""
+        given = self.given
+        return (
+            self.free is None and float(given.max()) == int(given.count_nonzero()) == 1
+        )
+
+    @property
     def loadings(self) -> Tensor:
         r"""The loading of each source (``M``)."""
         free = self.free

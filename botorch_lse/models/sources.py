@@ -10,6 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -285,7 +286,7 @@ def fit_sources(
     model = model or LikeliestSources()
     several = model.models if isinstance(model, LikeliestSources) else (model,)
     found = [_fit(one, train_X, train_Y, train_Yvar, pool) for one in several]
-    return max(found, key=lambda pair: pair[0])[1]
+    return max(found, key=lambda pair: pair[0])[1]()
 
 
 @dataclass(frozen=True)
@@ -342,9 +343,14 @@ def unfitted_sources(pool: Pool) -> GPPrior:
 
 def _fit(
     model: SourceModel, X: Tensor, Y: Tensor, yvar: Tensor | None, pool: Pool
-) -> tuple[float, GPPrior]:
-    r"""The criterion of how well a model explains the values, and its process."""
+) -> tuple[float, Callable[[], GPPrior]]:
+    r"""The criterion of how well a model explains values, and what makes its process.
+
+    What noise the values allow is asked of the chosen model alone, as it takes as long
+    as a fit.
+    """
     from botorch_lse.models import fitted
+    from botorch_lse.models.explanations import explained, likeliest
 
     assert pool.target is not None  # as `Pool.at_sources` makes it
     M, source, y = len(pool.sources), X[:, -1].round().long(), Y.squeeze(-1)
@@ -368,25 +374,34 @@ def _fit(
     if yvar is not None:
         noise = yvar / scale[source].square().unsqueeze(-1)
         noise = noise.clamp_min(FITTED_NOISE)
-    gp = fitted.fit_standardised(F, standard, noise, model.kernel(parts))
-    value = _criterion(gp) - float(scale[source].log().sum()) + math.log(model.odds)
-    one = torch.ones((), dtype=torch.float64).to(F)
-    between = None
-    if yvar is None:
-        known = gp.likelihood.noise.detach().double() * scale.square()
-        between = noise_between(gp, float(scale[pool.target]))
-    else:
-        known = _mean_by(yvar.squeeze(-1), source, M)
-    return value, GPPrior(
-        held(OutputMean(gp.mean_module, column, scale, centre)),
-        held(OutputKernel(gp.covar_module, column, scale)),
-        one,
-        0.0 * one,
-        None,
-        transform,
-        predict_noise=NoiseOfSources(known),
-        noise_between=between,
-    )
+    kernel = model.kernel(parts)
+    starts = fitted.unfitted_standardised(F, standard, noise, kernel)
+    # Where the noise is learnt they are begun from once more, with another noise.
+    found: tuple[float, Any] = likeliest(deepcopy(starts) if noise is None else starts)
+    of_target = float(scale[pool.target])
+    value = _criterion(*found) - float(scale[source].log().sum())
+
+    def prior() -> GPPrior:
+        gp, between = found[1], None
+        if yvar is None:
+            gp = explained(starts, fitted.n_replicates(F), found)
+            known = gp.likelihood.noise.detach().double() * scale.square()
+            between = noise_between(gp, of_target)
+        else:
+            known = _mean_by(yvar.squeeze(-1), source, M)
+        one = torch.ones((), dtype=torch.float64).to(F)
+        return GPPrior(
+            held(OutputMean(gp.mean_module, column, scale, centre)),
+            held(OutputKernel(gp.covar_module, column, scale)),
+            one,
+            0.0 * one,
+            None,
+            transform,
+            predict_noise=NoiseOfSources(known),
+            noise_between=between,
+        )
+
+    return value + math.log(model.odds), prior
 
 
 def _mean_by(values: Tensor, source: Tensor, M: int) -> Tensor:
@@ -441,16 +456,18 @@ def _correlation(X: Tensor, y: Tensor, source: Tensor, M: int) -> Tensor:
     return found
 
 
-def _criterion(model: Any) -> float:
+def _criterion(value: float, model: Any) -> float:
     r"""The log likelihood of a fitted model, less BIC's price of its parameters.
 
     Of the standardised values: the units are the caller's business.
+
+    Args:
+        value: What its fit attained, for each value, with the priors.
+        model: Itself.
     """
-    model.train()
-    with torch.no_grad():
-        prior = model(*model.train_inputs)
-        n, y = len(model.train_targets), model.train_targets
-        found = float(model.likelihood(prior, *model.train_inputs).log_prob(y))
-    model.eval()
+    from botorch_lse.models.explanations import log_priors
+
+    n = len(model.train_targets)
     k = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return found - 0.5 * k * math.log(n)
+    with torch.no_grad():
+        return n * value - log_priors(model) - 0.5 * k * math.log(n)

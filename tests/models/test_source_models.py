@@ -2,6 +2,8 @@ r"""The kernels of models of sources, written out, and the fits' gradients."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -20,9 +22,20 @@ from botorch_lse.models import (
     LikeliestSources,
     source_kernel,
 )
-from botorch_lse.models.fitted import default_likelihood, kernel_of_inputs, scaled
+from botorch_lse.models.explanations import likeliest
+from botorch_lse.models.fitted import (
+    default_likelihood,
+    kernel_of_inputs,
+    scaled,
+    unfitted_standardised,
+)
 from botorch_lse.models.source_kernels import Fading
-from botorch_lse.models.sources import SourceModel, SourceParts, fit_sources
+from botorch_lse.models.sources import (
+    SourceModel,
+    SourceParts,
+    _criterion,
+    fit_sources,
+)
 from tests.models.test_marginal import compare
 
 M, TARGET, D, N = 3, 1, 2, 12
@@ -140,6 +153,24 @@ def test_gradients_of_fits_are_those_of_automatic_differentiation(
     mll = ExactMarginalLogLikelihood(gp.likelihood, gp)
     mll.train()
     compare(mll)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_models_are_compared_by_their_likelihood_and_its_price(
+    model: SourceModel,
+) -> None:
+    X, source = points()
+    F = torch.cat((X, source.unsqueeze(-1).double()), dim=-1)
+    y = (3 * X.sum(dim=-1) + source).sin().unsqueeze(-1)
+    value, gp = likeliest(unfitted_standardised(F, y, None, model.kernel(parts())))
+    with torch.no_grad():
+        S = gp.covar_module(F).to_dense() + gp.likelihood.noise * torch.eye(N).double()
+        mean = gp.mean_module(F)
+    prior = torch.distributions.MultivariateNormal(mean, S)
+    free = sum(p.numel() for p in gp.parameters() if p.requires_grad)
+    wanted = prior.log_prob(y[:, 0]) - free * math.log(N) / 2
+    found = _criterion(value, gp)
+    assert found == pytest.approx(float(wanted.detach()), rel=1e-8)
 
 
 def test_the_likeliest_model_is_chosen() -> None:

@@ -14,6 +14,7 @@ from research.benchmark import (
     speed_rows,
     speed_run,
     speed_shortlist,
+    speed_sources,
     speed_threads,
 )
 from research.benchmark.__main__ import main
@@ -31,6 +32,7 @@ ALL = (
     "speed path",
     "speed rows",
     "speed run",
+    "speed sources",
 )
 
 
@@ -116,6 +118,13 @@ def test_path_cost_is_measured_in_a_process_of_its_own(
     report = find("speed", "path").run(Options())
     assert [row[1] for row in report.tables[0].rows] == ["2 s", "600 MB", "30 ms"]
     assert all("met" in row[2] for row in report.tables[0].rows)
+
+
+@pytest.mark.slow
+def test_rounds_of_two_sources_are_measured() -> None:
+    seconds = speed_sources.rounds(20, 30, None)
+    assert len(seconds) == speed_sources.ROUNDS
+    assert all(took > 0 for took in seconds)
 
 
 def test_lse_is_compared_with_botorch_on_the_same_data() -> None:
