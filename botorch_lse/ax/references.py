@@ -36,6 +36,7 @@ from botorch_lse.models.sources import (
     Coregionalised,
     Discrepancies,
     FadingDiscrepancies,
+    FidelityDiscrepancies,
     IndependentSources,
     LikeliestSources,
     SourceModel,
@@ -70,6 +71,7 @@ _RECORDS = {
     "botorch_lse.models:Coregionalised": Coregionalised,
     "botorch_lse.models:Discrepancies": Discrepancies,
     "botorch_lse.models:FadingDiscrepancies": FadingDiscrepancies,
+    "botorch_lse.models:FidelityDiscrepancies": FidelityDiscrepancies,
     "botorch_lse.models:IndependentSources": IndependentSources,
     "botorch_lse.models:LikeliestSources": LikeliestSources,
 }

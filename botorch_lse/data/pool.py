@@ -795,9 +795,9 @@ class Pool:
 
     def at_sources(
         self,
-        sources: Sequence[str],
+        sources: Sequence[str | float],
         costs: Any,
-        target: str | None = None,
+        target: str | float | None = None,
         noise_var: Any = None,
     ) -> Pool:
         r"""A pool with every row once per source of values, such as a simulation.
@@ -815,8 +815,8 @@ class Pool:
             (['coarse', 'fine'], 1)
 
         Args:
-            sources: Their names: all rows of the first source come first, then those of
-                the next one.
+            sources: Their names, or numbers (``FidelityDiscrepancies``): all rows of
+                the first source come first, then those of the next one.
             costs: ``M`` costs of one measurement, or a series or dictionary by the
                 names of the sources; so ``noise_var``.
             target: The source that the goal is about; default the last one.
@@ -828,9 +828,9 @@ class Pool:
                 them, or the rows have costs, features or noise variances of their own.
             BotorchTensorDimensionError: If the lengths differ.
         """
-        found = self._once_for_each(sources, "sources", SOURCE, costs, noise_var)
-        names = [str(name) for name in sources]
-        at = names[-1] if target is None else target
+        names = sources if isinstance(sources, str) else [*map(str, sources)]
+        found = self._once_for_each(names, "sources", SOURCE, costs, noise_var)
+        at = names[-1] if target is None else str(target)
         one_of(at, "target", names)
         return replace(found, target=names.index(at))
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Coregionalised,
         Discrepancies,
         FadingDiscrepancies,
+        FidelityDiscrepancies,
         IndependentSources,
         LikeliestSources,
         SourceModel,
@@ -44,7 +45,7 @@ else:
             "kernels": "GramKernel LearntKernel TanimotoKernel",
             "sources": (
                 "Autoregressive Coregionalised Discrepancies FadingDiscrepancies "
-                "IndependentSources LikeliestSources SourceModel"
+                "FidelityDiscrepancies IndependentSources LikeliestSources SourceModel"
             ),
             "source_kernels": "source_kernel",
         },
@@ -55,6 +56,7 @@ __all__ = [
     "Coregionalised",
     "Discrepancies",
     "FadingDiscrepancies",
+    "FidelityDiscrepancies",
     "GPPrior",
     "GramKernel",
     "HeteroscedasticGP",

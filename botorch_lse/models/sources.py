@@ -10,6 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -62,6 +63,7 @@ class SourceParts:
         own: Makes the kernel of what a source has by itself.
         correlation: ``M x M`` correlations, as far as the values show them.
         numbers: The columns of inputs that are numbers, not words.
+        names: The names of the sources.
     """
 
     n_sources: int
@@ -71,6 +73,7 @@ class SourceParts:
     own: Callable[[], Kernel]
     correlation: Tensor
     numbers: Sequence[int] = ()
+    names: Sequence[str] = ()
 
     def unit(self, source: int) -> Tensor:
         r"""The loadings of a process that one source has alone."""
@@ -94,6 +97,8 @@ class SourceModel(ABC):
 
     has_one_unit: bool = False
     """Whether all sources are told in one unit, so that differences have a meaning."""
+    needs_numbers: bool = False
+    """Whether it uses numbers that name the sources."""
     odds: float = 1.0
     """How many times as likely it is as others before any data, in a choice of them."""
 
@@ -147,6 +152,56 @@ class FadingDiscrepancies(SourceModel):
                     own = own * Fading(parts.numbers)
                 terms += [own * load, Loadings(parts.unit(j), parts.column)]
         return reduce(add, terms)
+
+
+@dataclass(frozen=True)
+class FidelityDiscrepancies(SourceModel):
+    r"""The model in which discrepancies shrink as a number nears that of the target.
+
+    For sources named by a number, such as the size of a mesh or the share of training:
+    ``pool.at_sources((0.25, 0.5, 1.0), ...)``. With the distance ``h_l`` of the number
+    of source ``l`` from that of the target, relative to the largest one, the
+    discrepancies ``g_l`` of ``Discrepancies`` are one function of the inputs and of
+    ``h``, with covariance ``k(x, x') min(h_l, h_m)^2``, constant shifts likewise. Near
+    numbers so have similar discrepancies, and few parameters describe them all.
+
+    Source:
+        Tuo, Wu and Yu (2014), Technometrics 56, section 2.2. Deviation: their power of
+        ``h`` is that of the error of a scheme; here it is 2 for all.
+    """
+
+    has_one_unit = True
+    needs_numbers = True
+
+    def kernel(self, parts: SourceParts) -> Kernel:
+        r"""The kernel of the target, and that of all discrepancies together."""
+        numbers = torch.tensor(fidelities(parts.names), dtype=torch.float64)
+        h = (numbers - numbers[parts.target]).abs()
+        squared = (h / h.max()).square()
+        levels = squared.unique()  # of which the first is 0, the target's
+        # The variance of each step from one level to the next.
+        steps = levels.diff().sqrt().unsqueeze(-1) * (squared >= levels[1:, None])
+
+        def shrinking() -> Kernel:
+            return reduce(add, [Loadings(step, parts.column) for step in steps])
+
+        return parts.process() + parts.own() * shrinking() + shrinking()
+
+
+def fidelities(names: Sequence[str]) -> list[float]:
+    r"""The different numbers that name sources.
+
+    Raises:
+        ValueError: If they are no numbers, or not different ones.
+    """
+    with suppress(ValueError):
+        found = [float(name) for name in names]
+        if len({*found}) == len(found) and all(map(math.isfinite, found)):
+            return found
+    wanted = "with sources named by different numbers, for `FidelityDiscrepancies`"
+    came = f"got {list(names)}"
+    remedy = "Write `at_sources((0.25, 0.5, 1.0), ...)`, or use `Discrepancies()`."
+    raise ValueError(complaint("pool", wanted, came, remedy))
 
 
 @dataclass(frozen=True)
@@ -257,6 +312,8 @@ class LikeliestSources(SourceModel):
             if not isinstance(one, SourceModel):
                 wanted = "to be models of sources, such as `(Discrepancies(),)`"
                 raise ValueError(complaint("models", wanted, f"got {kind_of(one)}"))
+        is_numeric = any(one.needs_numbers for one in self.models)
+        object.__setattr__(self, "needs_numbers", is_numeric)
 
     def kernel(self, parts: SourceParts) -> Kernel:
         r"""The kernel of the first model; ``fit_sources`` tries all of them."""
@@ -369,7 +426,8 @@ def _fit(
 
     correlation = _correlation(F[:, :-1], standard.squeeze(-1), source, M)
     numbers = fitted.columns_of_numbers(d, words)
-    parts = SourceParts(M, pool.target, column, process, own, correlation, numbers)
+    shared = column, process, own, correlation, numbers, pool.sources
+    parts = SourceParts(M, pool.target, *shared)
     noise = None
     if yvar is not None:
         noise = yvar / scale[source].square().unsqueeze(-1)

@@ -27,7 +27,7 @@ from botorch_lse.models.gaussian_process import (
     GPPrior,
 )
 from botorch_lse.models.outcomes import LogNormal, Outcome
-from botorch_lse.models.sources import SourceModel, fit_sources
+from botorch_lse.models.sources import SourceModel, fidelities, fit_sources
 from botorch_lse.surrogate.remarks import widths_beyond
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ class OutputModel:
             raise ValueError(
                 complaint("model", wanted, f"got {kind_of(self.model)}", remedy)
             )
+        if isinstance(self.model, SourceModel) and self.model.needs_numbers:
+            fidelities(self.pool.sources)
         if self._fixed_prior is None:
             return
         assert self.fixed is not None  # it is the prior, after its history

@@ -745,8 +745,8 @@ NO_WORK: Mapping[str, str] = {
         "PosteriorPath "
         "QuadraticNoise fit_additive_gp fit_heteroscedastic_gp fit_mixed_gp "
         "fit_multi_task_gp fit_single_task_gp SourceModel Autoregressive "
-        "Coregionalised Discrepancies FadingDiscrepancies IndependentSources "
-        "LikeliestSources source_kernel",
+        "Coregionalised Discrepancies FadingDiscrepancies FidelityDiscrepancies "
+        "IndependentSources LikeliestSources source_kernel",
     ),
     "GramKernel": "is given covariances of all rows",
     **because(

@@ -18,6 +18,7 @@ from botorch_lse.models import (
     Coregionalised,
     Discrepancies,
     FadingDiscrepancies,
+    FidelityDiscrepancies,
     IndependentSources,
     LikeliestSources,
     source_kernel,
@@ -42,6 +43,7 @@ M, TARGET, D, N = 3, 1, 2, 12
 MODELS = [
     Discrepancies(),
     FadingDiscrepancies(),
+    FidelityDiscrepancies(),
     Autoregressive(),
     Coregionalised(),
     IndependentSources(),
@@ -69,7 +71,8 @@ def parts(
         return own or scaled(kernel_of_inputs(D, {}), 0.25, 2.0)
 
     correlation = torch.full((M, M), rho, dtype=torch.float64).fill_diagonal_(1.0)
-    return SourceParts(M, TARGET, D, first, other, correlation, range(D))
+    given = first, other, correlation, range(D), ("0.2", "1", "0.6")
+    return SourceParts(M, TARGET, D, *given)
 
 
 def test_given_kernels_stay_as_they_are() -> None:
@@ -93,7 +96,11 @@ def wanted(
         for j in range(N):
             one, other = int(source[i]), int(source[j])
             is_same = float(one == other)
-            if isinstance(model, Discrepancies):
+            if isinstance(model, FidelityDiscrepancies):
+                h = (1.0, 0.0, 0.5)  # 0.8, 0 and 0.4 from the target's 1
+                part = min(h[one], h[other]) ** 2 * (G[i, j] + 1.0)
+                found[i, j] = K[i, j] + part
+            elif isinstance(model, Discrepancies):
                 part = is_same * (one != TARGET) * (G[i, j] + 1.0)
                 found[i, j] = K[i, j] + part
             elif isinstance(model, FadingDiscrepancies):

@@ -33,7 +33,7 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 62_960, 36_460
+MOST_LINES, MOST_CODE = 63_030, 36_500
 """Of the core: lines, and lines of code; 220 and 140 for classes in tables, 200 and 120
 for counts of events in tables, 70 and 40 for old results of outcomes, 180 and 110 for
 numbers over decades, 510 and 300 for audits of probabilities, 90 and 50 for pictures
@@ -42,7 +42,7 @@ discrepancies that fade and for audits of the target, 170 and 130 for classes wi
 order, 430 and 250 for grades, 230 and 130 for slips that are found at any time of a
 run, 40 and 60 for an audited demo, 70 and 80 for kernels whose likelihoods are computed
 together, 60 and 50 for workbooks, 130 and 60 for distributions of OpenTURNS, 80 and 60
-for sides that an audit confirms and intervals rule out, 1,720 and 990 for several
+for sides that an audit confirms and intervals rule out, 1,790 and 1,030 for several
 sources, 700 and 300 for acquisition functions of one answer of yes or no and for counts
 of events, 600 and 450 for yes and no in tables and Ax, 1,500 and 850 for answers of yes
 and no, 7,300 and 4,550 of them for repairs, 100 and 50 for pairs of which few are

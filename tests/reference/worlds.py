@@ -32,6 +32,7 @@ from botorch_lse.models import (
     Coregionalised,
     Discrepancies,
     FadingDiscrepancies,
+    FidelityDiscrepancies,
     GPPrior,
     GramKernel,
     IndependentSources,
@@ -266,8 +267,8 @@ POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
             (torch.ones(8, 1).double(), scattered(rng, 8, 1)), dim=-1), **given
     ),
 }  # fmt: skip
-SOURCES = ("coarse", "fine")
-"""What is measured in a pool of sources; the last is the target."""
+SOURCES = ("0.5", "1.0")
+"""What is measured in a pool of sources, by numbers; the last is the target."""
 TWICE = ("one output a row", "noise levels", "sources")
 """Pools that have each point twice, with a number behind its inputs."""
 SIZES = {"one number": 21, "two numbers": 25, "few rows": 5, "words": 24,
@@ -302,6 +303,7 @@ OF_SOURCES: dict[str, Callable[[], Any]] = {
     "IndependentSources": IndependentSources,
     "LikeliestSources": lambda: LikeliestSources((Discrepancies(), Coregionalised())),
     "FadingDiscrepancies": FadingDiscrepancies,
+    "FidelityDiscrepancies": FidelityDiscrepancies,
 }
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
 FACTORS: dict[str, tuple[str, ...]] = {

@@ -26,6 +26,8 @@ from botorch_lse.models import (
     Coregionalised,
     Discrepancies,
     FadingDiscrepancies,
+    FidelityDiscrepancies,
+    IndependentSources,
     LikeliestSources,
     source_kernel,
 )
@@ -403,6 +405,56 @@ def test_learnt_models_take_few_dear_measurements(model: object) -> None:
     assert torch.equal(state.classification.above, torch.sin(LINE) > LEVEL)
     assert int((state.observations.indices >= N).sum()) <= 12
     assert is_replayed(strategy, state)
+
+
+def test_numbers_that_name_sources_are_a_fidelity() -> None:
+    pool = BARE.at_sources((0.25, 0.5, 1.0), costs=(1, 4, 50), noise_var=(0, 0, 0))
+    model = GaussianProcess(FidelityDiscrepancies())
+    strategy = Strategy(pool, Above(LEVEL), model=model, batch_size=4)
+    x, source = pool.X.unbind(dim=-1)
+    h = 1 - torch.tensor([0.25, 0.5, 1.0], dtype=torch.float64)[source.long()]
+    y = torch.sin(x) + h.square() * (0.3 * x + 1.0)
+    state = strategy.init()
+    while state.stop_reason is None and state.n_used < 60:
+        rows = strategy.ask(state).order
+        state = strategy.tell(state, Observations(rows, y[rows]))
+    assert state.stop_reason == "decided"
+    assert torch.equal(state.classification.above, torch.sin(LINE) > LEVEL)
+    assert int((state.observations.indices >= 2 * N).sum()) <= 12
+    assert is_replayed(strategy, state)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FidelityDiscrepancies(),
+        LikeliestSources((FidelityDiscrepancies(), IndependentSources())),
+    ],
+)
+def test_a_model_of_a_fidelity_is_stored(model: object) -> None:
+    pool = BARE.at_sources((0.5, 1.0), costs=(1, 4))
+    strategy = Strategy(pool, Above(LEVEL), model=GaussianProcess(model))
+    stored = json.loads(json.dumps(encode_strategy(strategy)))
+    again = decode_strategy(stored, decode_pool(encode_pool(pool)))
+    assert again.model.model == model
+
+
+@pytest.mark.parametrize("names", [("coarse", "fine"), ("1", "1.0"), ("0.5", "inf")])
+def test_a_fidelity_needs_sources_that_different_numbers_name(
+    names: tuple[str, str],
+) -> None:
+    pool = BARE.at_sources(names, costs=(1.0, 50.0))
+    for one in (
+        FidelityDiscrepancies(),
+        LikeliestSources((Discrepancies(), FidelityDiscrepancies())),
+    ):
+        model = GaussianProcess(one)
+        with pytest.raises(ValueError, match="sources named by different numbers") as e:
+            Strategy(pool, Above(LEVEL), model=model)
+        assert str(list(names)) in str(e.value)
+        assert "Write `at_sources((0.25, 0.5, 1.0), ...)`, or use `D" in str(e.value)
+        Strategy(BARE.at_sources((0.5, 1.0), costs=(1, 9)), Above(LEVEL), model=model)
+    Strategy(pool, Above(LEVEL), model=GaussianProcess(Discrepancies()))
 
 
 def test_a_source_that_tells_nothing_is_left_after_the_initial_design() -> None:
