@@ -161,7 +161,7 @@ def test_a_title_stands_above_one_panel_and_above_several():
         with_plotly.draw(Picture((panel,), (3.0, 2.0), title=title)).layout.title.pad.t
         for title in ("one", "two\nlines", "three\nlines\nhere")
     ]
-    assert pads == [10, 19, 28]
+    assert pads == [30, 39, 48]
 
 
 def test_panels_of_different_heights_share_their_horizontal_axis():
