@@ -90,3 +90,21 @@ def test_blocks_are_found():
     assert list(blocks("```{code-block} python\nc = 2\n```", THEIRS)) == ["c = 2"]
     shown = "  ```{code-block} python\n  if c:\n      d = 3\n  ```"
     assert list(blocks(shown, THEIRS)) == ["if c:\n    d = 3"]
+
+
+def prose(text):
+    r"""The lines of a page that are neither code, nor tables, nor its head."""
+    is_code = False
+    for line in re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL).splitlines():
+        is_code ^= line.lstrip().startswith("```")
+        if not is_code and not line.lstrip().startswith("|"):
+            yield line
+
+
+def test_no_line_of_prose_is_wider_than_an_editor():
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("hub/**/*.md")]
+    files += [*ROOT.glob("botorch_lse/**/*.md"), *ROOT.glob("research/**/*.md")]
+    own = [f for f in files if not {"generated", "api"} & {*f.relative_to(ROOT).parts}]
+    assert len(own) > 30
+    wide = [(f.name, x) for f in own for x in prose(f.read_text()) if len(x) > 120]
+    assert wide == []
