@@ -96,7 +96,8 @@ class GaussianProcess:
     increasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
-        remedy = "Write `Binary()`, `Counts()`, or `Ordinal(4, at_least=2)`."
+        kinds = "`Counts()`, `LogNormal()` or `Ordinal(4, at_least=2)`"
+        remedy = f"Write `Binary()`, {kinds}."
         outcomes = one_each(self.outcome, "outcome", None)
         for one in outcomes:
             of_type(one, Quantity | None, "outcome", "an outcome", remedy)
