@@ -55,6 +55,7 @@ from botorch_lse.strategies.algorithm import (
     NOT_CONFIRMED,
     OUT_OF_REACH,
 )
+from botorch_lse.surrogate.remarks import DataWarning
 
 METRIC = "y"
 LSE_BETA = 9.0
@@ -137,6 +138,8 @@ def run_demo(options: Namespace) -> None:
     with warnings.catch_warnings():
         # Whether the predictions held is said at the end, and drawn.
         warnings.simplefilter("ignore", CalibrationWarning)
+        # Steep slopes are asked about as if they were typing errors.
+        warnings.simplefilter("ignore", DataWarning)
         runs = {m: run_method(m, survey, options, time_left) for m in options.methods}
     rows = [row for _, milestones in runs.values() for row in milestones]
     say(f"{pd.DataFrame(rows).to_string(index=False)}\n")

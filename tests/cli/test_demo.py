@@ -13,6 +13,7 @@ from botorch_lse.__main__ import check, main, parse
 from botorch_lse.cli import demo
 
 
+@pytest.mark.filterwarnings("error::botorch_lse.surrogate.remarks.DataWarning")
 def test_the_demo_prints_a_table_and_writes_picture_and_answer(
     tmp_path, capsys, monkeypatch
 ):
