@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from botorch_lse.__main__ import command
+from botorch_lse.cli import commands
+from botorch_lse.cli import main as table
 
 Line = Mapping[str, str]
 
@@ -77,3 +79,26 @@ def hill(line: Line) -> str:
 HILL = "x,name\n" + "".join(f"{x},n{x:02d}\n" for x in range(20))
 """Twenty candidates; those from 5 to 12 are above 7."""
 NEXT = "next candidates.csv --above 7 --column y --key name --batch 4 --epsilon 0.5"
+
+
+def goes_on_after_any_interruption(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    r"""Check that a killed call is made good by the next, whose files are the same."""
+    before = lab.contents()
+    lab.call("next")
+    after = lab.contents()
+    lab.call("next")
+    assert lab.contents() == after
+    for broken in ("save_results", "save_sheet"):  # killed before one of the files
+        for name in set(after) - set(before):
+            (lab.folder / name).unlink()
+        for name, content in before.items():
+            (lab.folder / name).write_bytes(content)
+
+        def stop(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(commands, broken, stop)
+            assert table(["next"]) == 130
+        lab.call("next")
+        assert lab.contents() == after

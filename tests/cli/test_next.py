@@ -11,11 +11,9 @@ import tomllib
 import pytest
 
 from botorch_lse.__main__ import command, main
-from botorch_lse.cli import commands
-from botorch_lse.cli import main as table
 from botorch_lse.models import marginal
 from botorch_lse.strategies import composed
-from tests.cli.lab import HILL, NEXT, Lab, Line, hill
+from tests.cli.lab import HILL, NEXT, Lab, Line, goes_on_after_any_interruption, hill
 
 
 def finish(lab: Lab, most: int = 12) -> str:
@@ -52,25 +50,7 @@ def test_the_same_files_give_the_same_sheet_after_any_interruption(
 ) -> None:
     lab.call(NEXT)
     lab.fill("sheet.csv", hill)
-    before = lab.contents()
-    lab.call("next")
-    after = lab.contents()
-    lab.call("next")
-    assert lab.contents() == after
-    for broken in ("save_results", "save_sheet"):  # killed before one of the files
-        for name in set(after) - set(before):
-            (lab.folder / name).unlink()
-        for name, content in before.items():
-            (lab.folder / name).write_bytes(content)
-
-        def stop(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(commands, broken, stop)
-            assert table(["next"]) == 130
-        lab.call("next")
-        assert lab.contents() == after
+    goes_on_after_any_interruption(lab, monkeypatch)
 
 
 def test_sorted_candidates_give_the_same_sheets(lab: Lab) -> None:

@@ -19,11 +19,9 @@ from botorch_lse import (
     Pool,
     Strategy,
 )
-from botorch_lse.cli import commands
-from botorch_lse.cli import main as table
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
-from tests.cli.lab import Lab, Line, hill
+from tests.cli.lab import Lab, Line, goes_on_after_any_interruption, hill
 from tests.cli.test_page_without_code import DOCS, played, strength
 
 CALL = (
@@ -113,25 +111,7 @@ def test_an_interrupted_call_is_made_good_by_the_next(
 ) -> None:
     lab.call(CALL)
     lab.fill("sheet.csv", value)
-    before = lab.contents()
-    lab.call("next")
-    after = lab.contents()
-    lab.call("next")
-    assert lab.contents() == after
-    for broken in ("save_results", "save_sheet"):  # killed before one of the files
-        for name in set(after) - set(before):
-            (lab.folder / name).unlink()
-        for name, content in before.items():
-            (lab.folder / name).write_bytes(content)
-
-        def stop(*_: object) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(commands, broken, stop)
-            assert table(["next"]) == 130
-        lab.call("next")
-        assert lab.contents() == after
+    goes_on_after_any_interruption(lab, monkeypatch)
 
 
 def test_each_source_of_a_candidate_fails_and_is_left_out_by_itself(lab: Lab) -> None:
