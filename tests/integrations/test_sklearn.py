@@ -122,6 +122,7 @@ def test_exact_values_are_known_where_they_were_measured() -> None:
     assert (model.predict(POOL[::3]) == np.where(measure(POOL[::3]) > 0.3, 1, -1)).all()
 
 
+@pytest.mark.engine
 @pytest.mark.filterwarnings("ignore")  # of scikit-activeml
 def test_a_loop_of_scikit_activeml_measures_what_is_asked_for() -> None:
     # modAL, as it is packaged (0.4.2.1), does not run with scikit-learn 1.8 or newer.
