@@ -22,6 +22,8 @@ from botorch_lse.surrogate.remarks import CLEAR_SLIP, Slip
 
 DOUBTFUL = 3.5
 """The deviations from what all others say beyond which a value is predicted again."""
+CHANCE = 0.05
+"""The probability that the largest of many right values is in doubt: a needless fit."""
 TURNS = 3
 """The most times that a fit looks for further slips."""
 RATE, WIDE = 0.001, 10.0
@@ -132,7 +134,8 @@ class _Search:
             error = self.calibration(found.learnt, j).out.abs()
             far[places] = far[places].maximum(error)
         worst = far.topk(max(int(MOST_SLIPS * n) - len(out), 0)).indices
-        more = worst[far[worst] > DOUBTFUL]
+        largest = -float(torch.special.ndtri(far.new_tensor(CHANCE / (2 * n))))
+        more = worst[far[worst] > max(DOUBTFUL, largest)]
         return torch.cat((out, more)).unique() if len(more) else more
 
     def _unexplained(self, learnt: Belief, places: Tensor) -> tuple[Slip, ...]:

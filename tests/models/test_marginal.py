@@ -169,6 +169,56 @@ def test_with_words_it_attains_at_least_as_much(words: dict[int, int]) -> None:
             assert bool((parameter >= constraint.lower_bound).all()), name
 
 
+@pytest.mark.parametrize("yvar", [None, 0.01])
+def test_the_likelihood_of_a_part_is_that_of_a_model_of_it(yvar: float | None) -> None:
+    places = torch.tensor([7, 2, 11, 3, 0])
+    mll = of_model(12, 2, yvar, outcome_transform=None)
+    model: Any = mll.model
+    parts = model.train_inputs[0][places], model.train_targets[places].unsqueeze(-1)
+    variances = mll.likelihood.noise[places].unsqueeze(-1) if yvar else None
+    few = SingleTaskGP(
+        *parts,
+        variances,
+        covar_module=model.covar_module,
+        likelihood=None if yvar else mll.likelihood,
+        input_transform=model.input_transform,
+        outcome_transform=None,
+    )
+    reference = ExactMarginalLogLikelihood(few.likelihood, few)
+    found = likelihood_of(mll, places)
+    wanted = likelihood_of(reference)
+    assert found is not None
+    assert wanted is not None
+    for own, known in zip(found(), wanted(), strict=True):
+        torch.testing.assert_close(own, known, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("yvar", [None, 0.01])
+def test_of_many_values_a_part_is_fitted_first(
+    yvar: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = list[int]()
+
+    class Counted(marginal.Likelihood):
+        def __call__(self) -> tuple[Tensor, Tensor]:
+            sizes.append(self.n)
+            return super().__call__()
+
+    monkeypatch.setattr(marginal, "Likelihood", Counted)
+    n, kernel = 150, additive_kernel(2)
+    whole = of_model(n, 2, yvar, covar_module=kernel)
+    fit_likelihood(whole)
+    assert {*sizes} == {n}
+    steps = len(sizes)
+    sizes.clear()
+    monkeypatch.setattr(marginal, "MANY", 50)
+    own = of_model(n, 2, yvar, covar_module=additive_kernel(2))
+    fit_likelihood(own)
+    assert sizes[0] == 50
+    assert sizes.count(n) < 0.7 * steps
+    assert attained(own) * n <= attained(whole) * n + 0.1
+
+
 def test_a_fit_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     mll = of_words({2: 3})
 

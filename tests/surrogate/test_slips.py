@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from gpytorch.kernels import RBFKernel
 
 from botorch_lse import Observations, Pool
 from botorch_lse.strategies import Above, Ambiguity, GaussianProcess, Strategy
+from botorch_lse.strategies.slips import _Found, _Search
 from botorch_lse.surrogate.remarks import (
     DataWarning,
     Slip,
@@ -277,6 +279,25 @@ def test_values_of_which_none_may_be_a_slip_are_not_fitted_twice() -> None:
     state = run_with_slips(strategy, (15,), (22.0,))
     assert state.belief.slips == ()
     assert fits == sorted(fits)  # nobody's own function is called without a value
+
+
+@pytest.mark.parametrize(
+    ("n", "error", "is_doubted"),
+    [(40, 3.4, False), (40, 3.6, True), (1000, 3.6, False), (1000, 4.2, True)],
+)
+def test_of_many_values_the_largest_error_is_larger(n, error, is_doubted) -> None:
+    strategy = strategy_of()
+    belief = strategy.tell(strategy.init(), Observations(FIRST, measured(FIRST))).belief
+    history = Observations(torch.arange(n) % len(POOL), torch.zeros(n).double())
+    out = torch.linspace(-3, 3, n, dtype=torch.float64)
+    out[n // 2] = -error
+    search = _Search(
+        strategy.algorithm.model,
+        lambda observations: belief,
+        lambda learnt, output: SimpleNamespace(out=out),
+        history,
+    )
+    assert search.doubtful(_Found(belief)).tolist() == [n // 2] * is_doubted
 
 
 def test_the_evidence_is_the_density_of_all_values() -> None:
