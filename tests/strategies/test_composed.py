@@ -491,14 +491,16 @@ def test_the_default_rule_is_one_for_the_goal() -> None:
     }
 
 
-def test_the_default_rule_of_a_share_in_a_large_pool_is_expected_feasibility() -> None:
-    large = Pool(torch.linspace(0, 1, 2501).unsqueeze(-1))
+def test_the_default_rule_of_a_share_looks_ahead_in_large_pools_too() -> None:
     model = GaussianProcess(None, noise_std=0.0)
-    for pool, content_tol, kind in (
-        (large, 0.05, ExpectedFeasibility),
-        (large, None, SwitchingRule),
-        (POOL, 0.05, SwitchingRule),
+    for rows, content_tol, kind in (
+        (100, 0.05, SwitchingRule),
+        (2_501, None, SwitchingRule),
+        (2_501, 0.05, ExpectedMisclassification),
+        (100_000, 0.05, ExpectedMisclassification),
+        (100_001, 0.05, ExpectedFeasibility),
     ):
+        pool = Pool(torch.linspace(0, 1, rows).unsqueeze(-1))
         strategy = Strategy(pool, Above(0.3), model=model, content_tol=content_tol)
         assert type(strategy.parts.rule) is kind
 
