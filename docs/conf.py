@@ -35,8 +35,9 @@ if QUICK:
 PROJECT = generated.address_in(HERE.parent / "pyproject.toml")
 """The project's address on GitHub, as ``pyproject.toml`` has it.
 
-With it pages say what to clone, and each tutorial has a badge that opens it in Colab,
-from the branch ``gh-pages``, where the site is published. Empty: no badge."""
+With it pages say what to clone, and the badge of each tutorial opens it in Colab, from
+the branch ``gh-pages``, where the site is published. Empty: the badge opens the page on
+which Colab takes a notebook that was downloaded."""
 
 project = "botorch-lse"
 author = "The botorch-lse founders"

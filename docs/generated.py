@@ -110,16 +110,15 @@ def with_installation(notebook: str, project: str) -> str:
 
     Args:
         notebook: Its text.
-        project: The project's address; empty: the notebook stays as it is.
+        project: The project's address; empty: the last release is installed.
     """
-    if not project:
-        return notebook
-    content = json.loads(notebook)
+    content, package = json.loads(notebook), "botorch-lse[ax,plot]"
+    source = f"{package} @ git+{project}" if project else package
     lines = [
         "import sys",
         "",
         'if "google.colab" in sys.modules:',
-        f'    %pip install -q "botorch-lse[ax,plot] @ git+{project}"',
+        f'    %pip install -q "{source}"',
     ]
     cell = {
         "cell_type": "code",

@@ -280,16 +280,24 @@ def test_tutorials_begin_with_their_problem(script):
     assert "import " in rest
 
 
-def test_a_notebook_installs_the_package_where_colab_runs_it():
+@pytest.mark.parametrize(
+    ("project", "package"),
+    [
+        ("", "botorch-lse[ax,plot]"),
+        (
+            "https://github.com/owner/name",
+            "botorch-lse[ax,plot] @ git+https://github.com/owner/name",
+        ),
+    ],
+)
+def test_a_notebook_installs_the_package_where_colab_runs_it(project, package):
     generated = pytest.importorskip("generated", reason="needs the extra `docs`")
     title = {"cell_type": "markdown", "metadata": {}, "source": ["# A"], "id": "a"}
     text = json.dumps({"cells": [title], "metadata": {}, "nbformat": 4})
-    assert generated.with_installation(text, "") == text
-    project = "https://github.com/owner/name"
     cells = json.loads(generated.with_installation(text, project))["cells"]
     assert [cell["cell_type"] for cell in cells] == ["markdown", "code"]
     source = "".join(cells[1]["source"])
-    assert f'"botorch-lse[ax,plot] @ git+{project}"' in source
+    assert f'%pip install -q "{package}"' in source
     assert 'if "google.colab" in sys.modules:\n    %pip' in source
 
 
@@ -308,6 +316,21 @@ def test_colab_opens_the_notebooks_of_the_published_site():
     assert generated.colab_address("") == ""
     address = generated.colab_address("https://github.com/owner/name/")
     assert address.endswith("/github/owner/name/blob/gh-pages")
+
+
+@pytest.mark.parametrize("address", ["", "https://colab.example/owner/name"])
+def test_each_tutorial_has_a_badge_that_leads_to_colab(address):
+    jinja2 = pytest.importorskip("jinja2", reason="needs the extra `docs`")
+    page = (ROOT / "docs/_templates/page.html").read_text()
+    base = "{% block content %}the page{% endblock %}"
+    loader = jinja2.DictLoader({"page.html": page, "furo/page.html": base})
+    template = jinja2.Environment(loader=loader).get_template("page.html")
+    shown = template.render(pagename="tutorials/soil", quick=False, colab=address)
+    wanted = "https://colab.research.google.com/#upload=true"
+    wanted = f"{address}/tutorials/soil.ipynb" if address else wanted
+    assert f'class="colab" href="{wanted}"' in shown
+    assert 'href="soil.ipynb" download' in shown
+    assert "colab" not in template.render(pagename="tutorials/index", colab=address)
 
 
 FIELD = {
