@@ -775,7 +775,9 @@ def _added(
         new: The measurements with their noise variances.
     """
     assert new.yvar is not None  # of what is audited it is known
-    y, times = new.y.double().view(len(new), -1), new.replicates.unsqueeze(-1)
+    # A round may have values of other sources alone.
+    y = new.y.double().view(len(new), total.shape[-1])
+    times = new.replicates.unsqueeze(-1)
     return (
         total.index_add(0, new.indices, times * y),
         variance.index_add(0, new.indices, times**2 * new.yvar.view_as(y)),

@@ -9,7 +9,7 @@ import torch
 from gpytorch.kernels import RBFKernel
 from torch import Tensor
 
-from botorch_lse import Above, GaussianProcess, Pool, State, Strategy
+from botorch_lse import Above, GaussianProcess, Observations, Pool, State, Strategy
 from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models import Autoregressive, source_kernel
 from tests.covering import more_when_slow
@@ -156,3 +156,12 @@ def test_learnt_noise_of_the_target_is_bounded_from_its_rows_measured_twice() ->
     assert "bounded by" in state.classification.guarantee
     is_far = (FINE - LEVEL).abs() > 3 * std
     assert torch.equal(state.classification.above[is_far], (FINE > LEVEL)[is_far])
+
+
+def test_a_round_may_have_values_of_other_sources_alone() -> None:
+    strategy = audited(meshes())
+    rows = N + torch.arange(0, N, 4)
+    state = strategy.tell(strategy.init(), Observations(rows, Y[rows]))
+    assert state.stop_reason is None  # all is decided, and an audit has begun
+    elsewhere = Observations(torch.tensor([7]), Y[[7]])
+    assert strategy.tell(state, elsewhere).stop_reason is None
