@@ -33,6 +33,8 @@ from botorch_lse._validation import check_shape, complaint, finite_number
 from botorch_lse.models.gaussian_process import check_parameters
 
 Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
+FIDELITIES = "target_fidelities"
+"""The argument by which Ax tells the targets of fidelity parameters."""
 
 
 def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
@@ -50,9 +52,17 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
         The class itself: a decorator.
     """
     known = signature(acqf_class)
+    fidelities = Parameter(FIDELITIES, Parameter.KEYWORD_ONLY, default=None)
 
     def construct_inputs(model: Model, **given: Any) -> dict[str, Any]:
         r"""All arguments of the class by name, defaults filled in."""
+        if given.pop(FIDELITIES, None):
+            raise UnsupportedError(
+                "Expected a search space without a fidelity parameter, which "
+                f"{acqf_class.__name__} would vary like an input, but got one. Write "
+                "`Strategy(pool.at_sources((0.25, 1.0), costs=...), goal)` with "
+                "`botorch_lse.ax.level_set_generation_strategy`."
+            )
         if missing := missing_arguments(acqf_class, given):
             options = ", ".join(f'"{name}": ...' for name in missing)
             raise ValueError(
@@ -81,7 +91,8 @@ def constructible(acqf_class: type[Acqf]) -> type[Acqf]:
         return dict(bound.arguments)
 
     # BoTorch passes what the signature names, and names the function in its errors.
-    construct_inputs.__signature__ = known  # type: ignore[attr-defined]
+    shown = known.replace(parameters=[*known.parameters.values(), fidelities])
+    construct_inputs.__signature__ = shown  # type: ignore[attr-defined]
     construct_inputs.__name__ = acqf_class.__name__
     acqf_input_constructor(acqf_class)(construct_inputs)
     return acqf_class

@@ -25,10 +25,10 @@ from ax.exceptions.core import AxError
 from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_lse._numerals import written
-from botorch_lse._validation import of_type, whole_number
+from botorch_lse._validation import complaint, of_type, whole_number
 from botorch_lse.data.encoding import LEVEL_OF
 from botorch_lse.data.names import Column, way_to
-from botorch_lse.data.pool import Pool
+from botorch_lse.data.pool import SOURCE, Pool
 
 POOL_INDEX = "pool_index"
 """The name of the parameter that is the number of a pool's row, from 0."""
@@ -113,8 +113,9 @@ class PoolSpace:
     Raises:
         ValueError: If a parameter is no column, a row lies outside the space (also by
             a column that the space fixes at another value), two rows have the same
-            parameters, another parameter varies beside ``pool_index``, or which
-            parameters there are depends on the value of one.
+            parameters, another parameter varies beside ``pool_index``, which
+            parameters there are depends on the value of one, or a fidelity is not the
+            source of the pool with its target.
     """
 
     def __init__(self, pool: Pool, search_space: SearchSpace) -> None:
@@ -136,6 +137,7 @@ class PoolSpace:
         bound = {*self._fixed, *self._derived}
         free = [name for name in self._parameters if name not in bound]
         _check_flat(search_space)
+        _check_fidelities(search_space, pool)
         if self.by_number:
             _check_alone(free)
             return
@@ -319,6 +321,28 @@ def _check_flat(search_space: SearchSpace) -> None:
     names = [p.name for p in search_space.parameters.values() if p.is_hierarchical]
     if names:
         raise ValueError(_hierarchical(names[0]))
+
+
+def _check_fidelities(search_space: SearchSpace, pool: Pool) -> None:
+    r"""Refuse a fidelity that is not the source of the pool, or has another target."""
+    for name, parameter in search_space.parameters.items():
+        if not parameter.is_fidelity:
+            continue
+        target = parameter.target_value
+        wanted = f"{SOURCE!r} to be the only fidelity, and the pool to have it"
+        remedy = (
+            f"Call the parameter {SOURCE!r}, and write `pool.at_sources((0.25, 1.0), "
+            f"costs=..., target={target!r})`, without a column for it in `pool`."
+        )
+        if name != SOURCE or not pool.is_fidelity:
+            came = f"got {name!r}"
+            raise ValueError(complaint("search_space", wanted, came, remedy))
+        assert pool.target is not None  # it has sources
+        decided = float(pool.levels[pool.target])
+        if target != decided:
+            wanted = f"to be {decided:g}, the target of the pool"
+            remedy = f"Write `pool.at_sources(..., target={target!r})`."
+            raise ValueError(complaint("target_value", wanted, f"got {target}", remedy))
 
 
 def _hierarchical(name: str) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = LazyModule("pandas")  # for tables
-from botorch_lse.data.pool import Pool, _set_fields
+from botorch_lse.data.pool import SOURCE, Pool, _set_fields
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
@@ -509,7 +509,9 @@ class History:
         yvar: Their noise variances, units of ``y`` squared; ``None`` if unknown.
         outputs: The names of the outputs, where they are known.
         source: The name of the source of the values, where the pool has sources
-            (``Pool.at_sources``); default its target. ``X`` has no column for it.
+            (``Pool.at_sources``), or one for each of the ``n`` points; default its
+            target, or the column ``source`` of a table. Where sources are numbers,
+            such as sizes of a mesh, it may be any number.
         counts: The numbers of trials of which ``y`` are shares; ``None``: one each.
         trials: As of ``Observations``: where it is given, ``y`` are numbers of
             successes, and are kept as shares.
@@ -524,7 +526,7 @@ class History:
     y: Any
     yvar: Any = None
     outputs: tuple[str, ...] | None = None
-    source: str | None = None
+    source: Any = None
     counts: Tensor | None = None
     trials: InitVar[Any] = None
 
@@ -544,6 +546,15 @@ class History:
             told = Observations(rows, y, yvar, counts=counts, trials=trials)
             y, counts = told.y, told.counts
         _set_fields(self, X=X, y=y, yvar=yvar, outputs=outputs, counts=counts)
+        source: Any = self.source
+        if not (isinstance(source, str) or is_number(source)):
+            if labels is not None:
+                source = in_order(source, labels, "source", others="the points")
+            source = tuple(source.tolist() if hasattr(source, "tolist") else source)
+            if len(source) != len(self):
+                wanted = f"to be one, or one for each of {len(self)} points"
+                raise ValueError(complaint("source", wanted, f"got {len(source)}"))
+            _set_fields(self, source=source)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -568,11 +579,16 @@ class History:
         """
         y, yvar = _by_name(self, outputs)
         X, names = self.X, None if outputs else self.outputs
-        inputs = pool.without_sources
-        if not isinstance(X, Tensor):  # bare columns are checked with the model
+        inputs, source = pool.without_sources, self.source
+        if not isinstance(X, Tensor):
+            if source is None and pool.target is not None and SOURCE in X:
+                source = tuple(X[SOURCE])
             X = inputs.points(X, "history.X")
-        if self.source is not None or X.shape[-1] == inputs.d < pool.d:
-            X = pool.at_source(X, self.source)
+        elif source is None and X.shape[-1] == pool.d > inputs.d:
+            source, X = pool.sources_at(X), X[:, :-1]
+        # Bare columns without sources are checked with the model.
+        if source is not None or X.shape[-1] == inputs.d < pool.d:
+            X = pool.at_source(X, source)
         return History(X, y, yvar, names, counts=self.counts)
 
     def append(self, other: History) -> History:
@@ -583,7 +599,7 @@ class History:
                 one part only.
             BotorchTensorDimensionError: If the columns or outputs differ.
         """
-        if self.source != other.source:
+        if self.source != other.source or isinstance(self.source, tuple):
             remedy = "Write `history.on(pool)` of both, which numbers the sources."
             sources = f"got {self.source!r} and {other.source!r}"
             wanted = "to be of one source"

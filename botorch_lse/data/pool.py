@@ -6,6 +6,7 @@ import hashlib
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -23,6 +24,7 @@ from botorch_lse._validation import (
     check_shape,
     complaint,
     in_interval,
+    is_number,
     non_negative_vector,
     of_type,
     one_of,
@@ -64,7 +66,9 @@ else:
 OUTPUT = "output"
 """The last input of a pool from ``Pool.at_outputs``: the number of the output."""
 SOURCE = "source"
-"""The last input of a pool from ``Pool.at_sources``: the number of the source."""
+"""The last input of a pool from ``Pool.at_sources``: a number for each source."""
+SAME_LEVEL = 1e-9
+"""The share of the largest level up to which a difference of numbers is rounding."""
 NOISE_LEVEL = "noise_level"
 """The last input of a pool from ``Pool.at_noise_levels``: the number of the level."""
 SHOWN = 6
@@ -195,13 +199,12 @@ class Pool:
         _set_fields(self, table=table.copy())
 
     def _check_target(self) -> None:
-        r"""Complain unless the last column is the number of a source, row by row."""
-        M = whole_number(self.target, "target", 0) + 1
-        number = self.X[:, -1]
-        M = max(M, int(number.max()) + 1)
-        expected = torch.arange(M).to(number).repeat_interleave(len(self) // M)
-        is_split = len(self) % M == 0 and torch.equal(number, expected)
-        if (self.names or ("",))[-1] != SOURCE or not is_split:
+        r"""Complain unless the last column is a number for each source, in turn."""
+        target, number = whole_number(self.target, "target", 0), self.X[:, -1]
+        M = len(number.unique())
+        each = number.view(M, -1)[:, :1] if len(self) % M == 0 else number[:1, None]
+        is_split = torch.equal(number, each.expand(-1, len(self) // M).reshape(-1))
+        if (self.names or ("",))[-1] != SOURCE or not is_split or target >= M:
             wanted = "to be left out of a pool that has no sources"
             remedy = "Write `pool.at_sources(...)`, which sets it."
             raise ValueError(complaint("target", wanted, f"got {self.target}", remedy))
@@ -510,6 +513,21 @@ class Pool:
         return tuple(str(name) for name in self.table[SOURCE].unique())
 
     @cached_property
+    def levels(self) -> Tensor:
+        r"""The number in the last column of ``X`` at each source (``M``).
+
+        Of sources that are numbers these themselves, else 0, 1 and so on.
+        """
+        return self.X[:: len(self.without_sources), -1]
+
+    @property
+    def is_fidelity(self) -> bool:
+        r"""Whether sources are numbers, such as sizes of a mesh, and not names."""
+        if self.target is None or self.table is None:
+            return False
+        return bool(pd.api.types.is_numeric_dtype(self.table[SOURCE]))
+
+    @cached_property
     def without_sources(self) -> Pool:
         r"""The pool that ``at_sources`` repeated once for each source; else itself."""
         return self if self.target is None else self.once(len(self.sources))
@@ -537,29 +555,58 @@ class Pool:
             is_sample=self.is_sample,
         )
 
-    def at_source(self, X: Tensor, source: str | None) -> Tensor:
+    def at_source(self, X: Tensor, source: Any) -> Tensor:
         r"""Points of a history with the number of their source as last column.
 
         Args:
             X: ``n x d`` points, in the columns of the pool without sources.
-            source: The name of the source; ``None``: the target.
+            source: The name of the source, or ``n`` of them; where sources are numbers
+                any finite ones; ``None``: the target.
 
         Raises:
             ValueError: If the pool has no such source.
             BotorchTensorDimensionError: If there are other columns.
         """
-        number, name = self.target, "history.source"
-        if number is None:
+        name = "history.source"
+        if self.target is None:
             wanted, remedy = "to be left out", "Write `pool.at_sources(...)` first."
             came = f"got {source!r} and a pool without sources"
             raise ValueError(complaint(name, wanted, came, remedy))
         same_columns(X, "history.X", self.d - 1, "the pool without sources")
-        if source is not None:
-            if source not in self.sources:
-                wanted = f"to be a source of the pool, {list(self.sources)}"
-                raise ValueError(complaint(name, wanted, f"got {source!r}"))
-            number = self.sources.index(source)
-        return torch.cat((X, torch.full_like(X[:, :1], number)), dim=-1)
+        if source is None:
+            source = self.sources[self.target]
+        several = source if isinstance(source, tuple) else (source,)
+        numbers = dict(zip(self.sources, self.levels.tolist(), strict=True))
+        if self.is_fidelity:
+            for one in several:
+                with suppress(TypeError, ValueError):
+                    numbers[str(one)] = self._level_of(float(one))
+
+        def found(one: Any) -> float:
+            return numbers.get(str(one), math.nan)
+
+        lost = [one for one in several if not math.isfinite(found(one))]
+        if lost:
+            wanted = f"to be a source of the pool, {list(self.sources)}"
+            wanted += ", or another number" if self.is_fidelity else ""
+            raise ValueError(complaint(name, wanted, f"got {lost[0]!r}"))
+        column = torch.tensor([*map(found, several)], dtype=torch.float64).to(X)
+        return torch.cat((X, column.expand(len(X)).unsqueeze(-1)), dim=-1)
+
+    def sources_at(self, X: Tensor) -> tuple[Any, ...]:
+        r"""The names of the sources of points, or numbers, by their last column.
+
+        Args:
+            X: ``n x d`` points, in the columns of this pool.
+        """
+        named = {} if self.is_fidelity else dict(enumerate(self.sources))
+        return tuple(named.get(number, number) for number in X[:, -1].tolist())
+
+    def _level_of(self, number: float) -> float:
+        r"""The level that a number is but for rounding; else the number itself."""
+        apart = (self.levels - number).abs()
+        is_level = float(apart.min()) <= SAME_LEVEL * float(self.levels.abs().max())
+        return float(self.levels[apart.argmin()]) if is_level else number
 
     @property
     def n_inputs(self) -> int:
@@ -804,8 +851,10 @@ class Pool:
 
         For ``Strategy(pool.at_sources(...), goal)``, which then says which source to
         ask next, in which row. It decides the rows of this pool, for the target alone:
-        the other sources are measured as far as they tell of it, per cost. The number
-        of the source is a last column ``source``; the table names it.
+        the other sources are measured as far as they tell of it, per cost. A last
+        column ``source`` says which one a row measures: sources that are numbers, such
+        as sizes of a mesh, stand there as they are, names by 0, 1 and so on, and the
+        table has the names.
 
         Example:
             >>> import torch
@@ -815,10 +864,11 @@ class Pool:
             (['coarse', 'fine'], 1)
 
         Args:
-            sources: Their names, or numbers (``FidelityDiscrepancies``): all rows of
-                the first source come first, then those of the next one.
+            sources: Their names, or numbers, which are levels of a fidelity
+                (``FidelityDiscrepancies``): all rows of the first source come first,
+                then those of the next one.
             costs: ``M`` costs of one measurement, or a series or dictionary by the
-                names of the sources; so ``noise_var``.
+                sources; so ``noise_var``.
             target: The source that the goal is about; default the last one.
             noise_var: ``M`` known noise variances of a measurement, squares of the
                 units of ``y``; 0 for exact ones, such as simulations.
@@ -828,19 +878,22 @@ class Pool:
                 them, or the rows have costs, features or noise variances of their own.
             BotorchTensorDimensionError: If the lengths differ.
         """
-        names = sources if isinstance(sources, str) else [*map(str, sources)]
+        is_fidelity = not isinstance(sources, str) and all(map(is_number, sources))
+        kind: Any = float if is_fidelity else str
+        names = sources if isinstance(sources, str) else [*map(kind, sources)]
         found = self._once_for_each(names, "sources", SOURCE, costs, noise_var)
-        at = names[-1] if target is None else str(target)
+        at: Any = names[-1] if target is None else target
+        at = at if is_fidelity else str(at)
         one_of(at, "target", names)
         return replace(found, target=names.index(at))
 
     def _once_for_each(
-        self, names: Sequence[str], argument: str, column: str, costs: Any, noise: Any
+        self, names: Sequence[Any], argument: str, column: str, costs: Any, noise: Any
     ) -> Pool:
         r"""The pool's rows once for each output or source, which a last column numbers.
 
         Args:
-            names: The names of the outputs or sources.
+            names: The names of the outputs or sources; numbers stand for themselves.
             argument: The argument that has them.
             column: The name of the column.
             costs: One for each.
@@ -850,7 +903,9 @@ class Pool:
             wanted = f"to name at least two {argument}"
             remedy = f'Write `{argument}=("a", "b")`.'
             raise ValueError(complaint(argument, wanted, f"got {names!r}", remedy))
-        words = _check_names(names, len(names), argument)
+        _check_names(names, len(names), argument)
+        are_names = isinstance(names[0], str)
+        each = range(len(names)) if are_names else names
         parts = ("features", "costs", "noise_var")
         own = [name for name in parts if getattr(self, name) is not None]
         columns = tuple(self.names or ())
@@ -859,7 +914,7 @@ class Pool:
                 "Expected a pool of bare points, but it has "
                 f"{' and '.join(own) or column} already. Leave it out."
             )
-        M, N, each_one = len(words), len(self), pd.Index(words)
+        M, N, each_one = len(names), len(self), pd.Index(names)
 
         def numbers(given: Any, name: str) -> Tensor:
             given = in_order(given, each_one, name, others=f"the {argument}")
@@ -867,10 +922,11 @@ class Pool:
             found = non_negative_vector(given, name, M, one)
             return found.repeat_interleave(N)
 
-        number = torch.arange(M, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
+        number = real_vector(each, argument, M, argument.removesuffix("s"))
         described = pd.DataFrame(self.X.numpy(), columns=list(columns))
         table = pd.concat([self.table if self.table is not None else described] * M)
-        table[column] = [word for word in words for _ in range(N)]
+        table[column] = [name for name in names for _ in range(N)]
+        number = number.repeat_interleave(N).unsqueeze(-1)
         return Pool(
             torch.cat((self.X.repeat(M, 1), number), dim=-1),
             costs=numbers(costs, "costs"),

@@ -415,7 +415,7 @@ class Words:
 
 @dataclass
 class OfSources:
-    r"""The covariances of sources that load on one process, ``a_l a_m``.
+    r"""The covariances of sources by their loadings on processes, ``sum a_l a_m``.
 
     Args:
         number: ``n`` numbers of the sources.
@@ -434,15 +434,16 @@ class OfSources:
     def value(self) -> Tensor:
         r"""The covariances at the present parameters."""
         self.a = self.kernel.loadings[self.number]
-        return self.a.outer(self.a)
+        return self.a @ self.a.mT
 
     def slopes(self, weights: Tensor) -> Tensor:
         r"""The derivatives of the weighted sum of the covariances."""
         given, free = self.kernel.given, self.kernel.free
         if free is None:
-            return given[:0]
-        each = torch.zeros_like(given).index_add(0, self.number, 2 * weights @ self.a)
-        return each[given.isnan()]
+            return weights.new_zeros(0)
+        each = torch.zeros_like(self.kernel.loadings)
+        each = each.index_add(0, self.number, 2 * weights @ self.a)
+        return each.mT.reshape(given.shape)[given.isnan()]
 
 
 @dataclass

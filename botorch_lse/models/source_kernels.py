@@ -31,7 +31,9 @@ class Loadings(Kernel):
     r"""The covariance ``a_l a_m`` of two sources by their loadings on one process.
 
     Args:
-        given: ``M`` loadings; ``nan`` where they are to be learnt.
+        given: ``M`` loadings; ``nan`` where they are to be learnt. ``J x M``: on each
+            of ``J`` processes with one kernel, so that it is the sum of ``J``
+            covariances.
         column: Where the inputs have the number of the source.
     """
 
@@ -52,19 +54,16 @@ class Loadings(Kernel):
     def is_of_one(self) -> bool:
         r"""Whether one source has the process alone, with loading 1."""
         given = self.given
-        return (
-            self.free is None and float(given.max()) == int(given.count_nonzero()) == 1
-        )
+        is_known = self.free is None and given.ndim == 1
+        return is_known and float(given.max()) == int(given.count_nonzero()) == 1
 
     @property
     def loadings(self) -> Tensor:
-        r"""The loading of each source (``M``)."""
-        free = self.free
-        return (
-            self.given
-            if free is None
-            else self.given.masked_scatter(self.given.isnan(), free)
-        )
+        r"""The loadings of each source (``M x J``)."""
+        found = self.given
+        if self.free is not None:
+            found = found.masked_scatter(found.isnan(), self.free)
+        return found.view(-1, found.shape[-1]).mT
 
     def forward(
         self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any
@@ -72,7 +71,7 @@ class Loadings(Kernel):
         r"""Covariances of ``N x 1`` numbers with ``M x 1``, or the diagonal alone."""
         loadings = self.loadings
         one, other = (loadings[x.squeeze(-1).round().long()] for x in (x1, x2))
-        return one * other if diag else one.unsqueeze(-1) * other.unsqueeze(-2)
+        return (one * other).sum(dim=-1) if diag else one @ other.mT
 
 
 class Fading(Kernel):

@@ -10,7 +10,6 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -18,7 +17,7 @@ from operator import add
 from typing import Any
 
 import torch
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, MaternKernel
 from torch import Tensor
 
 from botorch_lse._validation import complaint, kind_of
@@ -41,6 +40,9 @@ DOUBT = 20.0
 With even odds few values make some useless sources seem to follow the target, by up to
 3 in the logarithm of the odds, and these are then paid for; of an identical source six
 rows say 30. It is as much as a 95 % level asks for."""
+ORDERS = 2.0
+"""The difference of logarithms over which errors of two levels of a fidelity are alike:
+those of a mesh, say, and of one that is seven times as fine."""
 FEW_SHARED = 3
 """The number of points measured at two sources from which their correlation is read.
 It is where a fit begins, from which it finds the sign."""
@@ -62,8 +64,11 @@ class SourceParts:
         process: Makes the kernel of a function of the inputs, of variance 1 or so.
         own: Makes the kernel of what a source has by itself.
         correlation: ``M x M`` correlations, as far as the values show them.
+        levels: What the last column of points has at each source: numbers, which of
+            sources with names mean nothing (``M``).
         numbers: The columns of inputs that are numbers, not words.
-        names: The names of the sources.
+        n_measured: The number of sources that the pool has, which come first. Others
+            are numbers at which values were told before the run.
     """
 
     n_sources: int
@@ -72,8 +77,9 @@ class SourceParts:
     process: Callable[[], Kernel]
     own: Callable[[], Kernel]
     correlation: Tensor
-    numbers: Sequence[int] = ()
-    names: Sequence[str] = ()
+    levels: Tensor
+    numbers: Sequence[int]
+    n_measured: int
 
     def unit(self, source: int) -> Tensor:
         r"""The loadings of a process that one source has alone."""
@@ -98,7 +104,9 @@ class SourceModel(ABC):
     has_one_unit: bool = False
     """Whether all sources are told in one unit, so that differences have a meaning."""
     needs_numbers: bool = False
-    """Whether it uses numbers that name the sources."""
+    """Whether it needs sources that are numbers."""
+    knows_all_numbers: bool = False
+    """Whether it takes old values at numbers that are none of the sources."""
     odds: float = 1.0
     """How many times as likely it is as others before any data, in a choice of them."""
 
@@ -158,50 +166,39 @@ class FadingDiscrepancies(SourceModel):
 class FidelityDiscrepancies(SourceModel):
     r"""The model in which discrepancies shrink as a number nears that of the target.
 
-    For sources named by a number, such as the size of a mesh or the share of training:
+    For sources that are numbers, such as the size of a mesh or the share of training:
     ``pool.at_sources((0.25, 0.5, 1.0), ...)``. With the distance ``h_l`` of the number
     of source ``l`` from that of the target, relative to the largest one, the
     discrepancies ``g_l`` of ``Discrepancies`` are one function of the inputs and of
-    ``h``, with covariance ``k(x, x') min(h_l, h_m)^2``, constant shifts likewise. Near
-    numbers so have similar discrepancies, and few parameters describe them all.
+    ``h``, with covariance ``k(x, x') h_l h_m c(log(h_l / h_m))``, constant shifts
+    likewise, where ``c`` is the Matern correlation of smoothness 5/2 with lengthscale
+    ``ORDERS``; below and above the target's number they are independent. So they are in
+    proportion to ``h``, and similar at distances of the same order. Few parameters
+    describe them all, and old values may be of any number (``History(source=0.37)``),
+    whether it is measured now or not.
 
     Source:
-        Tuo, Wu and Yu (2014), Technometrics 56, section 2.2. Deviation: their power of
-        ``h`` is that of the error of a scheme; here it is 2 for all.
+        Tuo, Wu and Yu (2014), Technometrics 56, section 2.2. Deviation: with their
+        ``min(h_l, h_m)^2``, for which ``c`` is ``exp(-|log(h_l / h_m)|)``, errors at
+        near numbers are less alike than those of the functions that were tried.
     """
 
     has_one_unit = True
     needs_numbers = True
+    knows_all_numbers = True
 
     def kernel(self, parts: SourceParts) -> Kernel:
         r"""The kernel of the target, and that of all discrepancies together."""
-        numbers = torch.tensor(fidelities(parts.names), dtype=torch.float64)
-        h = (numbers - numbers[parts.target]).abs()
-        squared = (h / h.max()).square()
-        levels = squared.unique()  # of which the first is 0, the target's
-        # The variance of each step from one level to the next.
-        steps = levels.diff().sqrt().unsqueeze(-1) * (squared >= levels[1:, None])
-
-        def shrinking() -> Kernel:
-            return reduce(add, [Loadings(step, parts.column) for step in steps])
-
-        return parts.process() + parts.own() * shrinking() + shrinking()
-
-
-def fidelities(names: Sequence[str]) -> list[float]:
-    r"""The different numbers that name sources.
-
-    Raises:
-        ValueError: If they are no numbers, or not different ones.
-    """
-    with suppress(ValueError):
-        found = [float(name) for name in names]
-        if len({*found}) == len(found) and all(map(math.isfinite, found)):
-            return found
-    wanted = "with sources named by different numbers, for `FidelityDiscrepancies`"
-    came = f"got {list(names)}"
-    remedy = "Write `at_sources((0.25, 0.5, 1.0), ...)`, or use `Discrepancies()`."
-    raise ValueError(complaint("pool", wanted, came, remedy))
+        h = parts.levels - parts.levels[parts.target]
+        size = h.abs() / h.abs().max()
+        alike = MaternKernel(nu=2.5).to(h)
+        alike.lengthscale = ORDERS
+        orders = size.where(size > 0, 1.0).log().unsqueeze(-1)  # the target's size is 0
+        covariance = alike(orders).to_dense().detach() * size.outer(size)
+        values, vectors = torch.linalg.eigh(covariance * (h.outer(h) > 0))
+        loadings = (vectors * values.clamp_min(0.0).sqrt()).mT
+        first, second = (Loadings(loadings, parts.column) for _ in range(2))
+        return parts.process() + parts.own() * first + second
 
 
 @dataclass(frozen=True)
@@ -268,16 +265,24 @@ class IndependentSources(SourceModel):
     Beside others in ``LikeliestSources`` it is what they have to explain better: where
     it is the likeliest, values of other sources change nothing at the target, and no
     rule pays for them. The choice is made anew at each fit, so that a source which
-    later values of the target show to be useful is asked again.
+    later values of the target show to be useful is asked again. Old values at
+    numbers that are none of the sources have one kernel, and tell nothing of each other
+    either.
     """
 
     odds = DOUBT
+    knows_all_numbers = True
 
     def kernel(self, parts: SourceParts) -> Kernel:
         r"""The kernel of the target, and those of the other sources' own parts."""
-        others = [j for j in range(parts.n_sources) if j != parts.target]
+        others = [j for j in range(parts.n_measured) if j != parts.target]
         of_target = Loadings(parts.unit(parts.target), parts.column)
-        return reduce(add, [parts.process() * of_target, *map(parts.alone, others)])
+        terms = [parts.process() * of_target, *map(parts.alone, others)]
+        if parts.n_measured < parts.n_sources:
+            units = torch.eye(parts.n_sources, dtype=torch.float64)[parts.n_measured :]
+            first, second = (Loadings(units, parts.column) for _ in range(2))
+            terms += [parts.own() * first, second]
+        return reduce(add, terms)
 
 
 @dataclass(frozen=True)
@@ -312,12 +317,17 @@ class LikeliestSources(SourceModel):
             if not isinstance(one, SourceModel):
                 wanted = "to be models of sources, such as `(Discrepancies(),)`"
                 raise ValueError(complaint("models", wanted, f"got {kind_of(one)}"))
-        is_numeric = any(one.needs_numbers for one in self.models)
-        object.__setattr__(self, "needs_numbers", is_numeric)
+        for name, holds in (("needs_numbers", any), ("knows_all_numbers", all)):
+            found = holds(getattr(one, name) for one in self.models)
+            object.__setattr__(self, name, found)
 
     def kernel(self, parts: SourceParts) -> Kernel:
         r"""The kernel of the first model; ``fit_sources`` tries all of them."""
         return self.models[0].kernel(parts)
+
+
+OF_ALL_NUMBERS = LikeliestSources((FidelityDiscrepancies(), IndependentSources()))
+"""The models to choose from where old values are of numbers that are no source's."""
 
 
 # --- fits -----------------------------------------------------------------------------
@@ -334,31 +344,65 @@ def fit_sources(
 
     Args:
         model: The model; ``None``: the likeliest of several.
-        train_X: ``n x (d + 1)``; the last column is the number of the source.
+        train_X: ``n x (d + 1)``; the last column is the number of the source, as in the
+            pool, or of values from before the run any number.
         train_Y: ``n x 1``.
         train_Yvar: ``n x 1``, or ``None`` to learn the noise, which then is the same
             share of the variance of values at each source.
         pool: The pool, from ``Pool.at_sources``.
     """
-    model = model or LikeliestSources()
+    if model is None:
+        has_more = len(numbers_of(pool, train_X)) > len(pool.sources)
+        model = OF_ALL_NUMBERS if has_more else LikeliestSources()
     several = model.models if isinstance(model, LikeliestSources) else (model,)
     found = [_fit(one, train_X, train_Y, train_Yvar, pool) for one in several]
     return max(found, key=lambda pair: pair[0])[1]()
 
 
-@dataclass(frozen=True)
+def numbers_of(pool: Pool, X: Tensor) -> Tensor:
+    r"""The number of each source, the pool's first, then further ones in order.
+
+    Args:
+        pool: The pool, from ``Pool.at_sources``.
+        X: ``n x (d + 1)`` points, the last column of which may have further numbers.
+    """
+    known, told = pool.levels.to(X), X[:, -1].unique()
+    return torch.cat((known, told[~torch.isin(told, known)]))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceOf:
+    r"""The place of the source of points among all sources: that of the nearest number.
+
+    Args:
+        numbers: The number of each source (``M``).
+    """
+
+    numbers: Tensor
+
+    def __call__(self, X: Tensor) -> Tensor:
+        r"""The places, from 0, of ``... x (d + 1)`` points."""
+        numbers, order = self.numbers.sort()
+        middle = (numbers[1:] + numbers[:-1]) / 2
+        return order[torch.bucketize(X[..., -1].contiguous(), middle)]
+
+
+@dataclass(frozen=True, eq=False)
 class BesideSource:
-    r"""The map of all columns but the last, which is the number of the source.
+    r"""The map of all columns but the last, in place of which comes that of the source.
 
     Args:
         transform: The map of the inputs.
+        source_of: The map of points to the places of their sources.
     """
 
     transform: Callable[[Tensor], Tensor]
+    source_of: SourceOf
 
     def __call__(self, X: Tensor) -> Tensor:
         r"""The kernel's inputs at ``... x (d + 1)`` points."""
-        return torch.cat((self.transform(X[..., :-1]), X[..., -1:]), dim=-1)
+        own = self.transform(X[..., :-1])
+        return torch.cat((own, self.source_of(X).unsqueeze(-1).to(own)), dim=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,29 +411,31 @@ class NoiseOfSources:
 
     Args:
         variance: ``M`` variances.
+        source_of: The map of points to the places of their sources.
     """
 
     variance: Tensor
+    source_of: SourceOf
 
     def __call__(self, X: Tensor) -> Tensor:
         r"""The noise variances at ``... x (d + 1)`` points."""
-        return self.variance[X[..., -1].round().long()]
+        return self.variance[self.source_of(X)]
 
 
-def unfitted_sources(pool: Pool) -> GPPrior:
+def unfitted_sources(pool: Pool, told: Tensor) -> GPPrior:
     r"""The prior before any data: sources that know nothing of each other.
 
     Args:
         pool: The pool, from ``Pool.at_sources``.
+        told: ``n x (d + 1)`` points of values from before the run.
     """
     from botorch_lse.models.fitted import input_scaling, kernel_of_inputs
 
-    M = len(pool.sources)
+    numbers = numbers_of(pool, told)
     bounds, words = pool.bounds[:, :-1], dict(pool.words.values())
-    transform = BesideSource(input_scaling(bounds, words))
+    transform = BesideSource(input_scaling(bounds, words), SourceOf(numbers))
     column = transform(pool.X[:1]).shape[-1] - 1
-    eye = torch.eye(M, dtype=torch.float64)
-    same = reduce(add, [Loadings(row, column) for row in eye])
+    same = Loadings(torch.eye(len(numbers), dtype=torch.float64), column)
     kernel = kernel_of_inputs(bounds.shape[-1], words, is_sum=False)
     prior = GPPrior.from_kernel(of_inputs(kernel, column) * same)
     prior = replace(prior, transform_inputs=transform)
@@ -410,10 +456,17 @@ def _fit(
     from botorch_lse.models.explanations import explained, likeliest
 
     assert pool.target is not None  # as `Pool.at_sources` makes it
-    M, source, y = len(pool.sources), X[:, -1].round().long(), Y.squeeze(-1)
-    centre, scale = _units(y, source, M, model.has_one_unit)
+    levels, y = numbers_of(pool, X), Y.squeeze(-1)
+    M, source_of = len(levels), SourceOf(levels)
+    source = source_of(X)
+    # Further numbers, which may have a value each, have one centre; all have one where
+    # the model itself knows how the mean changes with the number.
+    n = 0 if model.needs_numbers else len(pool.sources)
+    group = torch.arange(M).to(source).clamp_max(n)
+    units = _units(y, group[source], n + 1, model.has_one_unit)
+    centre, scale = (unit[group] for unit in units)
     bounds, words = pool.bounds[:, :-1], dict(pool.words.values())
-    transform = BesideSource(fitted.input_scaling(bounds, words))
+    transform = BesideSource(fitted.input_scaling(bounds, words), source_of)
     F, d = transform(X), bounds.shape[-1]
     standard = ((y - centre[source]) / scale[source]).unsqueeze(-1)
     column = F.shape[-1] - 1
@@ -426,8 +479,8 @@ def _fit(
 
     correlation = _correlation(F[:, :-1], standard.squeeze(-1), source, M)
     numbers = fitted.columns_of_numbers(d, words)
-    shared = column, process, own, correlation, numbers, pool.sources
-    parts = SourceParts(M, pool.target, *shared)
+    given = column, process, own, correlation, levels, numbers, len(pool.sources)
+    parts = SourceParts(M, pool.target, *given)
     noise = None
     if yvar is not None:
         noise = yvar / scale[source].square().unsqueeze(-1)
@@ -455,7 +508,7 @@ def _fit(
             0.0 * one,
             None,
             transform,
-            predict_noise=NoiseOfSources(known),
+            predict_noise=NoiseOfSources(known, source_of),
             noise_between=between,
         )
 

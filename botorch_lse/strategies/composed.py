@@ -170,9 +170,7 @@ class ComposedStrategy(Strategy):
         past = self.model.history
         if past is None or not isinstance(found, FromSources):
             return found
-        number = past.on(self.pool).X[:, -1].long()
-        told = number.bincount(minlength=found.n_sources).tolist()
-        return replace(found, told=tuple(told))
+        return found.knowing(past.on(self.pool).X)
 
     @cached_property
     def directions(self) -> tuple[bool, ...] | None:

@@ -441,6 +441,22 @@ class FromSources(Layout):
         r"""``N``."""
         return len(self.pool) // self.n_sources
 
+    def knowing(self, told: Tensor) -> FromSources:
+        r"""The layout with points that were measured before the run.
+
+        A number that is no source's spares first rows of the nearest source, but none
+        of the target's, which teach what the others are worth.
+
+        Args:
+            told: ``n x d`` points, in the columns of the pool.
+        """
+        apart = (told[:, -1:] - self.pool.levels).abs()
+        of_target = apart[:, self.target]
+        apart[:, self.target] = of_target.where(of_target == 0, torch.inf)
+        number = apart.argmin(dim=-1)
+        times = number.bincount(minlength=self.n_sources)
+        return replace(self, told=tuple(times.tolist()))
+
     @property
     def has_sources(self) -> bool:
         r"""Whether most rows are measured only for what they tell of others."""
@@ -469,8 +485,9 @@ class FromSources(Layout):
         return rows // self.n_items
 
     def with_target(self, X: Tensor) -> Tensor:
-        r"""The points with the number of the target behind their inputs."""
-        return torch.cat((X, torch.full_like(X[..., :1], self.target)), dim=-1)
+        r"""The points with what the target has behind their inputs."""
+        number = float(self.pool.levels[self.target])
+        return torch.cat((X, torch.full_like(X[..., :1], number)), dim=-1)
 
     def of_target(self, data: Observations) -> Observations:
         r"""The measurements of what is decided, without those of other sources."""

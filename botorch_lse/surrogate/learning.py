@@ -27,7 +27,8 @@ from botorch_lse.models.gaussian_process import (
     GPPrior,
 )
 from botorch_lse.models.outcomes import LogNormal, Outcome
-from botorch_lse.models.sources import SourceModel, fidelities, fit_sources
+from botorch_lse.models.source_kernels import Loadings
+from botorch_lse.models.sources import SourceModel, fit_sources, numbers_of
 from botorch_lse.surrogate.remarks import widths_beyond
 
 if TYPE_CHECKING:
@@ -142,14 +143,8 @@ class OutputModel:
                 f"Expected `history` with the {self.pool.d} columns of the pool, but "
                 f"got {self.history.X.shape[-1]}."
             )
-        if isinstance(self.model, SourceModel) and self.pool.target is None:
-            wanted = "to be a model of sources only for a pool that has them"
-            remedy = "Write `pool.at_sources(...)`, or another model."
-            raise ValueError(
-                complaint("model", wanted, f"got {kind_of(self.model)}", remedy)
-            )
-        if isinstance(self.model, SourceModel) and self.model.needs_numbers:
-            fidelities(self.pool.sources)
+        if isinstance(self.model, SourceModel) or self.pool.target is not None:
+            self._check_sources()
         if self._fixed_prior is None:
             return
         assert self.fixed is not None  # it is the prior, after its history
@@ -160,6 +155,42 @@ class OutputModel:
                 "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
                 "does not know the noise of a new observation."
             )
+
+    def _check_sources(self) -> None:
+        r"""Complain about a model that does not go with the sources of the pool.
+
+        Raises:
+            ValueError: If there are none, or it needs numbers or names.
+        """
+        pool, came = self.pool, f"got {kind_of(self.model)}"
+        model = self.model if isinstance(self.model, SourceModel) else None
+        if model is not None and pool.target is None:
+            wanted = "to be a model of sources only for a pool that has them"
+            remedy = "Write `pool.at_sources(...)`, or another model."
+            raise ValueError(complaint("model", wanted, came, remedy))
+        if model is not None and model.needs_numbers and not pool.is_fidelity:
+            wanted = "with sources that are numbers, for `FidelityDiscrepancies`"
+            came = f"got {list(pool.sources)}"
+            remedy = (
+                "Write `at_sources((0.25, 0.5, 1.0), ...)`, or use `Discrepancies`."
+            )
+            raise ValueError(complaint("pool", wanted, came, remedy))
+        if not pool.is_fidelity:
+            return
+        parts = self.model.modules() if isinstance(self.model, Kernel) else ()
+        if any(isinstance(part, Loadings) for part in parts):
+            wanted = "of sources with names, where it is a `source_kernel`"
+            came = f"got {list(pool.sources)}"
+            remedy = 'Write `at_sources(("0.25", "0.5"), ...)`.'
+            raise ValueError(complaint("pool", wanted, came, remedy))
+        if model is None or model.knows_all_numbers or self.history is None:
+            return
+        further = numbers_of(pool, self.history.X)[len(pool.sources) :]
+        if len(further):
+            wanted = f"to be a source of the pool, {list(pool.sources)}, with `"
+            wanted, came = f"{wanted}{kind_of(model)}`", f"got {float(further[0]):g}"
+            remedy = "Leave `model` out, or use `FidelityDiscrepancies()`."
+            raise ValueError(complaint("history.source", wanted, came, remedy))
 
     def _check_outcome(self) -> None:
         r"""Complain about what does not go with an outcome that is not a number.
@@ -298,7 +329,9 @@ class OutputModel:
         """
         assert self.history is not None
         number, target = self.history.X[:, -1], self.pool.target
-        return torch.ones_like(number).bool() if target is None else number == target
+        if target is None:
+            return torch.ones_like(number).bool()
+        return number == self.pool.levels[target]
 
     @property
     def tells_sides(self) -> Tensor:

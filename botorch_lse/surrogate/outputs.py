@@ -284,7 +284,10 @@ class GaussianProcesses:
         if prior is None and isinstance(model, LearntKernel):
             prior = model.unfitted(self.candidates.X)
         if prior is None and self.layout.has_sources:
-            prior = unfitted_sources(self.pool)
+            old = self.outputs[0].history
+            prior = unfitted_sources(
+                self.pool, self.pool.X[:0] if old is None else old.X
+            )
         if prior is None:
             words = dict(self.candidates.words.values())
             prior = fitted.unfitted_prior(self.candidates.bounds, words)

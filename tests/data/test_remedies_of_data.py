@@ -612,6 +612,19 @@ case(
     "`history.source` to be a source of the pool, ['coarse', 'fine']",
     lambda: len(History([[0.1]], [1.0], source="fine").on(MESHES)) == 1,
 )
+LEVELS = BARE.at_sources([0.5, 1.0], [1.0, 2.0])
+case(
+    "pool:Pool.at_source#2",
+    lambda: History([[0.1]], [1.0], source="fine").on(LEVELS),
+    "to be a source of the pool, ['0.5', '1.0'], or another number, but got 'fine'",
+    lambda: len(History([[0.1]], [1.0], source=0.37).on(LEVELS)) == 1,
+)
+case(
+    "observations:History.__post_init__#1",
+    lambda: History([[0.1], [0.2]], [1.0, 2.0], source=[0.5]),
+    "`source` to be one, or one for each of 2 points",
+    lambda: len(History([[0.1], [0.2]], [1.0, 2.0], source=[0.5, 0.7]).on(LEVELS)) == 2,
+)
 case(
     "observations:History.append#1",
     lambda: OF_FINE.append(OF_COARSE),

@@ -2,13 +2,21 @@ r"""The kernels of models of sources, written out, and the fits' gradients."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models import SingleTaskGP
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import (
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    ScaleKernel,
+)
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
@@ -30,7 +38,7 @@ from botorch_lse.models.fitted import (
     scaled,
     unfitted_standardised,
 )
-from botorch_lse.models.source_kernels import Fading
+from botorch_lse.models.source_kernels import Fading, Loadings
 from botorch_lse.models.sources import (
     SourceModel,
     SourceParts,
@@ -61,8 +69,25 @@ def of_inputs(kernel: Kernel) -> Kernel:
     return kernel
 
 
+LEVELS = (0.2, 1.0, 0.6)
+FURTHER = (0.35, 1.3, 1.1)
+"""Numbers of old values, the last two of which are beyond the target's."""
+
+
+def near(one: float, other: float, widest: float = 0.8) -> float:
+    r"""The covariance of errors of size 1, for a target of 1."""
+    h, g = (one - 1.0) / widest, (other - 1.0) / widest
+    if h * g <= 0:
+        return 0.0
+    s = 5**0.5 * abs(math.log(h / g)) / 2.0
+    return h * g * (1 + s + s**2 / 3) * math.exp(-s)
+
+
 def parts(
-    process: Kernel | None = None, own: Kernel | None = None, rho: float = 0.4
+    process: Kernel | None = None,
+    own: Kernel | None = None,
+    rho: float = 0.4,
+    levels: tuple[float, ...] = LEVELS,
 ) -> SourceParts:
     def first() -> Kernel:
         return process or kernel_of_inputs(D, {})
@@ -70,9 +95,11 @@ def parts(
     def other() -> Kernel:
         return own or scaled(kernel_of_inputs(D, {}), 0.25, 2.0)
 
-    correlation = torch.full((M, M), rho, dtype=torch.float64).fill_diagonal_(1.0)
-    given = first, other, correlation, range(D), ("0.2", "1", "0.6")
-    return SourceParts(M, TARGET, D, *given)
+    n = len(levels)
+    correlation = torch.full((n, n), rho, dtype=torch.float64).fill_diagonal_(1.0)
+    numbers = torch.tensor(levels, dtype=torch.float64)
+    given = first, other, correlation, numbers, range(D), M
+    return SourceParts(n, TARGET, D, *given)
 
 
 def test_given_kernels_stay_as_they_are() -> None:
@@ -97,8 +124,7 @@ def wanted(
             one, other = int(source[i]), int(source[j])
             is_same = float(one == other)
             if isinstance(model, FidelityDiscrepancies):
-                h = (1.0, 0.0, 0.5)  # 0.8, 0 and 0.4 from the target's 1
-                part = min(h[one], h[other]) ** 2 * (G[i, j] + 1.0)
+                part = near(LEVELS[one], LEVELS[other]) * (G[i, j] + 1.0)
                 found[i, j] = K[i, j] + part
             elif isinstance(model, Discrepancies):
                 part = is_same * (one != TARGET) * (G[i, j] + 1.0)
@@ -140,12 +166,86 @@ def test_a_kernel_is_what_its_docstring_says(model: SourceModel) -> None:
     torch.testing.assert_close(found, wanted(model, bare[0], bare[1], X, source))
 
 
-@pytest.mark.parametrize("is_exact", [True, False])
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
-def test_gradients_of_fits_are_those_of_automatic_differentiation(
-    model: SourceModel, is_exact: bool
+@pytest.mark.parametrize("model", [FidelityDiscrepancies(), IndependentSources()])
+def test_numbers_that_are_no_source_have_the_covariance_of_the_docstring(
+    model: SourceModel,
 ) -> None:
-    X, source = points()
+    X, _ = points()
+    process = of_inputs(RBFKernel().double())
+    own = of_inputs(MaternKernel(nu=2.5).double())
+    levels = (*LEVELS, *FURTHER)
+    kernel = model.kernel(parts(process, own, levels=levels))
+    with torch.no_grad():
+        K, G = (k(X).to_dense() for k in (process, own))
+    for one, other in itertools.product(range(6), range(6)):
+        F, H = (torch.cat((X, torch.full((N, 1), j)), dim=-1) for j in (one, other))
+        with torch.no_grad():
+            found = kernel(F.double(), H.double()).to_dense()
+            on_diagonal = kernel(F.double(), H.double(), diag=True)
+        wanted = K + near(levels[one], levels[other]) * (G + 1)
+        if isinstance(model, IndependentSources):
+            wanted = (one == other) * (K if one == TARGET else G + 1)
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(on_diagonal, wanted.diagonal())
+
+
+def test_values_at_any_numbers_are_one_dense_process() -> None:
+    r"""The posterior of the target, from the fitted kernels by numpy alone."""
+    generator = torch.Generator().manual_seed(5)
+    plan = Pool.from_box([[0.0, 0.0], [2.0, 1.0]], 16)
+    pool = plan.at_sources((0.5, 1.0, 0.25), costs=(4, 9, 1), target=1.0)
+    told = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    told[:, 2] = 0.1 + 1.2 * told[:, 2]
+    X = torch.cat((pool.X[[1, 5, 20, 25, 30, 40]], told))
+    y = (3 * X[:, 0]).sin() + X[:, 1] + (1 - X[:, 2]).square() * (1 + X[:, 1])
+    noise = torch.full_like(y, 1e-3)
+    prior = fit_sources(
+        FidelityDiscrepancies(), X, y.unsqueeze(-1), noise.unsqueeze(-1), pool
+    )
+    after, at = prior.given(X, y, noise), pool.X[pool.of_target]
+    with torch.no_grad():
+        mean, variance = (f(after.features(at)) for f in (after.mean, after.variance))
+        unit = prior.covar_module.scale[0] ** 2
+        terms = prior.covar_module.base.kernels
+        (product,) = [k for k in terms if isinstance(k, ProductKernel)]
+        process = [k for k in terms if not isinstance(k, ProductKernel | Loadings)]
+        (own,) = [k for k in product.kernels if not isinstance(k, Loadings)]
+        assert len(terms) == len(process) + 2  # with the shifts
+        both = torch.cat((X, at))
+        F = prior.features(both)
+        K, G = (
+            sum((unit * k(F).to_dense()).numpy() for k in some)
+            for some in (process, [own])
+        )
+        centre = prior.mean(F).numpy()
+    numbers = both[:, 2].tolist()
+    widest = max(abs(t - 1.0) for t in numbers)
+    shares = [[near(s, t, widest) for t in numbers] for s in numbers]
+    S = K + np.array(shares) * (G + float(unit))
+    n = len(y)
+    solved = np.linalg.solve(S[:n, :n] + np.diag(noise.numpy()), S[:n, n:])
+    wanted = centre[n:] + solved.T @ (y.numpy() - centre[:n])
+    left = np.diag(S[n:, n:] - S[n:, :n] @ solved)
+    np.testing.assert_allclose(mean.numpy(), wanted, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(variance.numpy(), left, rtol=1e-4, atol=1e-7)
+
+
+LIKELIHOODS = [
+    *((model, LEVELS) for model in MODELS),
+    (FidelityDiscrepancies(), (*LEVELS, *FURTHER)),
+    (IndependentSources(), (*LEVELS, *FURTHER)),
+]
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+@pytest.mark.parametrize(
+    ("model", "levels"), LIKELIHOODS, ids=lambda one: type(one).__name__
+)
+def test_gradients_of_fits_are_those_of_automatic_differentiation(
+    model: SourceModel, levels: tuple[float, ...], is_exact: bool
+) -> None:
+    X, _ = points()
+    source = torch.arange(N) % len(levels)
     F = torch.cat((X, source.unsqueeze(-1).double()), dim=-1)
     y = (3 * X.sum(dim=-1) + source).sin().unsqueeze(-1)
     noise = torch.full_like(y, 0.01) if is_exact else None
@@ -154,7 +254,7 @@ def test_gradients_of_fits_are_those_of_automatic_differentiation(
         y,
         noise,
         likelihood=None if is_exact else default_likelihood(),
-        covar_module=model.kernel(parts()),
+        covar_module=model.kernel(parts(levels=levels)),
         outcome_transform=None,
     )
     mll = ExactMarginalLogLikelihood(gp.likelihood, gp)

@@ -253,6 +253,9 @@ POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
     "sources": lambda rng, given: Pool(scattered(rng, 12, 2)).at_sources(
         SOURCES, costs=(1.0, 4.0), noise_var=given.get("noise_var") and (0.01, 0.01)
     ),
+    "fidelity": lambda rng, given: Pool(scattered(rng, 12, 2)).at_sources(
+        (0.5, 1.0), costs=(1.0, 4.0), noise_var=given.get("noise_var") and (0.01, 0.01)
+    ),
     "row numbers": lambda rng, given: Pool(
         torch.arange(15).view(-1, 1).double(), names=("item",), **given
     ),
@@ -267,9 +270,11 @@ POOLS: dict[str, Callable[[Rng, Mapping[str, Any]], Pool]] = {
             (torch.ones(8, 1).double(), scattered(rng, 8, 1)), dim=-1), **given
     ),
 }  # fmt: skip
-SOURCES = ("0.5", "1.0")
-"""What is measured in a pool of sources, by numbers; the last is the target."""
-TWICE = ("one output a row", "noise levels", "sources")
+SOURCES = ("coarse", "fine")
+"""What is measured in a pool of sources; the last is the target."""
+AT_SOURCES = ("sources", "fidelity")
+"""Pools of sources, which have names or numbers."""
+TWICE = ("one output a row", "noise levels", *AT_SOURCES)
 """Pools that have each point twice, with a number behind its inputs."""
 SIZES = {"one number": 21, "two numbers": 25, "few rows": 5, "words": 24,
          "equal rows": 18, "other units": 20, "weights": 20, "costs": 20, "sample": 32,
@@ -305,6 +310,8 @@ OF_SOURCES: dict[str, Callable[[], Any]] = {
     "FadingDiscrepancies": FadingDiscrepancies,
     "FidelityDiscrepancies": FidelityDiscrepancies,
 }
+OF_ALL_NUMBERS = ("FidelityDiscrepancies", "IndependentSources")
+"""Models of sources that take old values of any number."""
 FIXED = ("RBFKernel", "MaternKernel", "GPPrior", "norm bound", "GramKernel")
 FACTORS: dict[str, tuple[str, ...]] = {
     "asks": (*NAMED, *GOALS, OF_LINEAR_REGION, LABELS),
@@ -399,7 +406,7 @@ NEEDS: list[Need] = [
     ("host", ENGINES, "noise", but("noise", "told")),
     ("host", ["gest-api"], "asks", REGIONS),
     ("host", ENGINES, "pool", IN_COLUMNS),
-    ("host", ["command line"], "pool", [*IN_COLUMNS, "sources"]),
+    ("host", ["command line"], "pool", [*IN_COLUMNS, *AT_SOURCES]),
     ("host", ["gest-api"], "batch", ["None"]),
     ("host", ["command line"], "asks", ["Above"]),
     ("host", ["command line"], "rule", [OWN]),
@@ -433,10 +440,12 @@ NEEDS: list[Need] = [
     ("asks", [*GAUSSIAN, *GOALS, LABELS], "pool", but("pool", *LINEAR_POOLS)),
     ("pool", ["one output a row"], "asks", ["And", "Or", "Classes"]),
     ("pool", ["one output a row", "noise levels"], "history", ["none"]),
-    ("pool", ["sources"], "asks", ["Above", "Below", "Between", "Levels", "Not",
-                                   "And, one output"]),
-    ("pool", ["sources"], "model", ["learnt", *OF_SOURCES, "source_kernel"]),
-    ("model", [*OF_SOURCES, "source_kernel"], "pool", ["sources"]),
+    ("pool", AT_SOURCES, "asks", ["Above", "Below", "Between", "Levels", "Not",
+                                  "And, one output"]),
+    ("pool", AT_SOURCES, "model", ["learnt", *OF_SOURCES, "source_kernel"]),
+    ("model", [*OF_SOURCES, "source_kernel"], "pool", AT_SOURCES),
+    ("model", ["FidelityDiscrepancies"], "pool", ["fidelity"]),
+    ("model", ["source_kernel"], "pool", ["sources"]),
     ("model", ["source_kernel"], "prior", ["as it is"]),
     ("model", ["source_kernel"], "noise", ["known", "exact", "by row"]),
     ("pool", ["noise levels"], "asks", ["TruVaRStrategy"]),
@@ -727,7 +736,7 @@ class Maker:
         first = X[: len(X) // 2] if self.case["pool"] in TWICE else X
         both = self.drawn(torch.cat((first, H)))
         coarse = both
-        if self.case["pool"] == "sources":
+        if self.case["pool"] in AT_SOURCES:
             coarse = both + OWN_PART * self.drawn(torch.cat((first, H)))
         F, old = both[: len(first)], coarse[len(first) :]
         if self.case["truth"] == "at the level":
@@ -737,7 +746,7 @@ class Maker:
             F, old = F + shift, old + shift
         if self.case["pool"] == "noise levels":
             F = F.repeat(2, 1)
-        if self.case["pool"] == "sources":
+        if self.case["pool"] in AT_SOURCES:
             F = torch.cat((F + coarse[: len(first)] - both[: len(first)], F))
         return F, self.history_of(H, old)
 
@@ -772,8 +781,16 @@ class Maker:
             else None
         )
         yvar = yvar[:, 0] if self.is_log and known and self.m == 1 else yvar
-        source = {"source": SOURCES[0]} if self.case["pool"] == "sources" else {}
-        return History(H, old if self.m > 1 else old[:, 0], yvar, **source)
+        source = self.source_of_history(len(H))
+        return History(H, old if self.m > 1 else old[:, 0], yvar, source=source)
+
+    def source_of_history(self, n: int) -> Any:
+        r"""The source of old values; of a fidelity also numbers that are no source."""
+        if self.case["pool"] != "fidelity":
+            return SOURCES[0] if self.case["pool"] == "sources" else None
+        takes_all = self.case["model"] in ("learnt", *OF_ALL_NUMBERS)
+        numbers = [0.5, 0.8, 1.2] if takes_all else [0.5]
+        return [self.rng.choice(numbers) for _ in range(n)]
 
     # --- strategies -------------------------------------------------------------------
 
@@ -783,7 +800,7 @@ class Maker:
         if self.case["truth"] == "at the level":
             shift = 0.0
         names = ("f", "g") if self.case["host"] == "gest-api" else (0, 1)
-        is_twice = self.case["pool"] in ("one output a row", "sources")
+        is_twice = self.case["pool"] in ("one output a row", *AT_SOURCES)
         n = len(self.pool) // (2 if is_twice else 1)
         unit = float if self.outcome is None else self.unit
         shift = shift if self.shifts else 0.0
@@ -943,7 +960,7 @@ class Maker:
             assert self.row is not None
             goal, strategy = self.of_name(self.row, asked, believed, limits)
         items = F if getattr(strategy, "targets", None) is None else F[::2]
-        items = items[len(F) // 2 :] if self.case["pool"] == "sources" else items
+        items = items[len(F) // 2 :] if self.case["pool"] in AT_SOURCES else items
         std = torch.full_like(F, 0.0 if noise == "exact" else self.noise)
         if strategy.n_outputs != self.m:  # a row measures one of the outputs
             F, std = F.T.reshape(-1, 1), std.T.reshape(-1, 1)

@@ -147,6 +147,40 @@ def a_space_of_dependent_parameters(_):
     assert goes_on(on([FLAT, HEAT, DOSE], fixed(pool)))
 
 
+def meshes(name, target=1.0):
+    mesh = RangeParameter(
+        name, ParameterType.FLOAT, 0, 1, is_fidelity=True, target_value=target
+    )
+    return SearchSpace([RangeParameter("heat", ParameterType.FLOAT, 0, 1), mesh])
+
+
+@case(
+    "pool_space:_check_fidelities#1",
+    "Call the parameter 'source', and write `pool.at_sources((0.25, 1.0), costs=..., "
+    "target=1.0)`",
+)
+def a_fidelity_that_is_an_input_of_the_pool(_):
+    X, heat = [[0.2, 0.5], [0.7, 1.0]], Pool([[0.2], [0.7]], names=("heat",))
+    plan = heat.at_sources((0.25, 1.0), costs=(1, 9), target=1.0)
+    for name, pool in (
+        ("mesh", Pool(X, names=("heat", "mesh"))),
+        ("source", Pool(X, names=("heat", "source"))),
+        ("source", heat.at_sources(("coarse", "fine"), costs=(1, 9))),
+        ("mesh", plan),
+    ):
+        yield lambda name=name, pool=pool: PoolSpace(pool, meshes(name))
+        assert PoolSpace(plan, meshes("source")).n_rows == 4
+
+
+@case("pool_space:_check_fidelities#2", "Write `pool.at_sources(..., target=0.5)`")
+def a_fidelity_with_another_target(_):
+    heat = Pool([[0.2], [0.7]], names=("heat",))
+    plan = heat.at_sources((0.5, 1.0), costs=(1, 9))
+    yield lambda: PoolSpace(plan, meshes("source", 0.5))
+    half = heat.at_sources((0.5, 1.0), costs=(1, 9), target=0.5)
+    assert PoolSpace(half, meshes("source", 0.5)).n_rows == 4
+
+
 @case("pool_space:_checked#4", "`Pool(X, table=table)`, with `pool_parameters(pool)`")
 def a_grid_of_dependent_parameters(_):
     yield lambda: grid_pool([KIND, HEAT, DOSE])
