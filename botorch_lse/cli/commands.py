@@ -31,6 +31,7 @@ from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
+from botorch_lse.cli.sources import is_fidelity
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
     Calibration,
@@ -151,11 +152,16 @@ def understood(run: Run) -> str:
 
 def of_sources(run: Run) -> str:
     r"""A sentence on the sources of values: their costs, and which one decides."""
-    found, names = run.settings, run.measured.sources
+    found = run.settings
     costs = zip(found.sources, found.source_costs, strict=True)
     said = [f"{name} (cost {written(cost)})" for name, cost in costs]
-    old = Counter(names[at] for at in run.measured.earlier.source)
-    said += [f"{_counted(n, 'earlier value')} of {name}" for name, n in old.items()]
+    earlier = run.measured.earlier.source
+    if is_fidelity(found.sources) and earlier:
+        low, high = (written(f(map(float, earlier))) for f in (min, max))
+        said += [f"{_counted(len(earlier), 'earlier value')} of {low} to {high}"]
+    else:
+        old = Counter(earlier)
+        said += [f"{_counted(n, 'earlier value')} of {name}" for name, n in old.items()]
     target = found.target or (found.sources or ("these candidates",))[-1]
     return f"Sources: {', '.join(said)}. What is decided is {target}."
 

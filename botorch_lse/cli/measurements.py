@@ -33,7 +33,14 @@ from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
 from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
 from botorch_lse.cli.notation import is_missing
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.sources import SOURCE, column_of_sources, number_of, source_of
+from botorch_lse.cli.sources import (
+    SOURCE,
+    column_of_sources,
+    is_fidelity,
+    number_in,
+    number_of,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from botorch_lse.data.observations import Observations
@@ -114,12 +121,12 @@ class Earlier:
     Args:
         inputs: The inputs of each value.
         values: The values.
-        source: The number of the source of each.
+        source: The name of the source of each, or its number where sources are some.
     """
 
     inputs: tuple[tuple[object, ...], ...] = ()
     values: tuple[float, ...] = ()
-    source: tuple[int, ...] = ()
+    source: tuple[str | float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -400,7 +407,7 @@ class _Reader:
             row = self.candidates.find(line, table)
         if self.found.sources:
             with faults.noted():
-                number = source_of(line, table, self.found.sources)
+                number = source_of(line, table, self.found.sources, self.found.notation)
                 row += number * len(self.candidates)
                 target = self.found.target or self.found.sources[-1]
                 if lies is not None and self.found.sources[number] != target:
@@ -436,7 +443,8 @@ class _Reader:
                 f"{absent[0]!r} is missing. Add it."
             )
         check_marks(table, column, self.found.notation)
-        faults, lines = Faults(), list[tuple[tuple[object, ...], float, int]]()
+        faults = Faults()
+        lines = list[tuple[tuple[object, ...], float, str | float]]()
         for line in table.lines:
             text = line.cells[column]
             if is_open(text, found.open) or self._status(text) != MEASURED:
@@ -445,11 +453,21 @@ class _Reader:
                 inputs = own.inputs_of(line, table)
                 self._check_inputs(line, table, inputs)
                 value = self._value(table, line, column, text)
-                if not line.cells[named]:
+                if not (text := line.cells[named]):
                     came, remedy = "the cell is empty", "write one, such as the year"
                     wanted = "the name of a source"
                     raise table.complaint(line, named, wanted, came, remedy)
-                lines.append((inputs, value, number_of(line.cells[named], sources)))
+                if is_fidelity(found.sources):
+                    source = number_in(line, table, named, found.notation)
+                    if source is None:
+                        wanted = f"a number, as {', '.join(found.sources)} are"
+                        came = f"got {text!r}"
+                        remedy = "write its number, or give sources other names"
+                        raise table.complaint(line, named, wanted, came, remedy)
+                    lines.append((inputs, value, source))
+                else:
+                    at = number_of(text, sources)
+                    lines.append((inputs, value, sources[at]))
         faults.check()
         if not lines:
             raise ValueError(

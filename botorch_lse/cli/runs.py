@@ -26,7 +26,7 @@ from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measure
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.sources import SOURCE
+from botorch_lse.cli.sources import SOURCE, is_fidelity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -179,14 +179,29 @@ class Run:
         if not names:
             return pool
         found = self.settings
-        # Sources of earlier values alone are as dear and as exact as the target.
         target = found.target or (found.sources or names)[-1 if found.sources else 0]
         at, costs = names.index(target), list(found.source_costs or (1.0,))
-        stds = [self.scale.noise(std) for std in found.source_noise]
-        variances = [std**2 for std in stds]
-        for numbers in (costs, variances):
-            numbers += numbers[at : at + 1] * (len(names) - len(numbers))
-        return pool.at_sources(names, costs, target, variances or None)
+        # Sources of earlier values alone are as dear as the target.
+        costs += costs[at : at + 1] * (len(names) - len(costs))
+        variances = [*map(self._variance_of, names)] if found.source_noise else None
+        if is_fidelity(found.sources):
+            numbers = [*map(float, names)]
+            return pool.at_sources(numbers, costs, numbers[at], variances)
+        return pool.at_sources(names, costs, target, variances)
+
+    def _variance_of(self, source: str | float) -> float:
+        r"""The known noise variance of a source; of earlier ones alone one for all.
+
+        That is the last one, or if they have none of their own the target's.
+        """
+        found, names = self.settings, self.measured.sources
+        own: list[str | float] = [*names[: max(1, len(found.sources))]]
+        if is_fidelity(found.sources):
+            own, source = [*map(float, found.sources)], float(source)
+        at = own.index(source) if source in own else len(own)
+        if at == len(found.source_noise):  # which is that of earlier values
+            at = own.index(type(own[0])(found.target or own[-1]))
+        return self.scale.noise(found.source_noise[at]) ** 2
 
     @property
     def scale(self) -> Scale:
@@ -276,12 +291,11 @@ class Run:
         from botorch_lse.data.observations import History
 
         known = self.measured.earlier
-        number = torch.tensor(known.source)
         X = self.candidates.points(known.inputs)
         y = self.scale.inward(torch.tensor(known.values, dtype=torch.float64))
-        noise = self.pool.noise_var
-        yvar = None if noise is None else noise[number * len(self.rows)]
-        return History(torch.cat((X, number.unsqueeze(-1)), dim=-1), y, yvar)
+        is_known = self.settings.source_noise
+        yvar = [*map(self._variance_of, known.source)] if is_known else None
+        return History(X, y, yvar, source=known.source)
 
     @property
     def by_source(self) -> str:

@@ -88,7 +88,8 @@ class Settings:
         sources: The names of the sources of values, where there are several.
         source_costs: What a measurement costs at each source.
         target: The source that decides; ``None``: the last.
-        source_noise: The standard deviation of the noise at each source.
+        source_noise: The standard deviation of the noise at each source, and one more
+            where that of earlier values of no source is another one.
         history: A table of values of earlier sources, at any inputs.
         beta: The squared width of intervals, where it is not a theorem's.
         first: How many measurements are spread before a model chooses and decides.
@@ -181,10 +182,15 @@ class Settings:
     )
     target: str | None = _setting(None, "the source that decides (default the last)")
     source_noise: tuple[float, ...] = _setting(
-        (), "the noise of each source, where it is known (see noise_std)", tuple
+        (),
+        "the noise of each source, where it is known (see noise_std), and one number "
+        "more for earlier values of no source",
+        tuple,
     )
     history: str | None = _setting(
-        None, "a table of earlier values; its column source says of which campaign"
+        None,
+        "a table of earlier values; its column source says of which campaign, or of "
+        "which level where sources are numbers",
     )
     beta: float | None = _setting(
         None,

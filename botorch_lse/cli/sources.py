@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from botorch_lse.cli.cells import Line, Table
+from botorch_lse.cli.notation import Notation
 
 SOURCE = "source"
 """The column that says which source measured a line, or is to measure it."""
 OF_SOURCES = ("source_costs", "source_noise", "target", "sources", "history")
-"""The settings of a table with several sources; the first three need the names."""
+"""The settings of a table with several sources."""
 
 
 def check_sources(found: Mapping[str, Any]) -> None:
@@ -24,9 +25,10 @@ def check_sources(found: Mapping[str, Any]) -> None:
     Raises:
         ValueError: If one is missing, or does not go with another one.
     """
-    sources, costs = found["sources"], found["source_costs"]
-    given = [name for name in OF_SOURCES if found[name] not in (None, ())]
-    if given[0] in OF_SOURCES[:3] and not sources:
+    sources, has_old = found["sources"], found["history"] is not None
+    needs = [*OF_SOURCES[: 1 if has_old else 2], "target"]
+    given = [name for name in needs if found[name] not in (None, ())]
+    if given and not sources:
         raise ValueError(
             f"Expected `sources` to name the sources of `{given[0]}`, but got none. "
             f"Name them, as in coarse,fine, or leave `{given[0]}` out."
@@ -37,8 +39,27 @@ def check_sources(found: Mapping[str, Any]) -> None:
             f"Expected no `outcome` with `{own}`, whose values are measured numbers, "
             f"but got {found['outcome']}. Leave one of the two out."
         )
-    if not sources:
-        return
+    if sources:
+        _check_names(found)
+    noise, names = found["source_noise"], sources or ("these candidates",)
+    if noise and found["noise_std"] is not None:
+        raise ValueError(
+            "Expected the noise once, but got both `noise_std` and `source_noise`. "
+            "Leave one out: the first is that of all sources."
+        )
+    numbers = [len(names), len(names) + has_old]
+    if noise and not (len(noise) in numbers and all(0 <= x < 1e300 for x in noise)):
+        old = " and, if they are known otherwise, earlier values" * has_old
+        raise ValueError(
+            "Expected `source_noise` to be a standard deviation for each of "
+            f"{', '.join(names)}{old}, but got {_listed(noise)}. Write one for each, 0 "
+            "where values are exact, or leave it out, so that it is learnt."
+        )
+
+
+def _check_names(found: Mapping[str, Any]) -> None:
+    r"""Complain about names of sources, or their costs; see ``check_sources``."""
+    sources, costs = found["sources"], found["source_costs"]
     if found["results"] == found["candidates"]:
         raise ValueError(
             "Expected `results` to be another table than the candidates with "
@@ -61,35 +82,58 @@ def check_sources(found: Mapping[str, Any]) -> None:
             f"{', '.join(sources)}, but got {_listed(costs)}. Write what a measurement "
             "costs at each, in any unit."
         )
-    noise = found["source_noise"]
-    if noise and found["noise_std"] is not None:
-        raise ValueError(
-            "Expected the noise once, but got both `noise_std` and `source_noise`. "
-            "Leave one out: the first is that of all sources."
-        )
-    if noise and not (
-        len(noise) == len(sources) and all(0 <= x < 1e300 for x in noise)
-    ):
-        raise ValueError(
-            "Expected `source_noise` to be a standard deviation for each of "
-            f"{', '.join(sources)}, but got {_listed(noise)}. Write one for each, 0 "
-            "where values are exact, or leave it out, so that it is learnt."
-        )
 
 
-def source_of(line: Line, table: Table, sources: Sequence[str]) -> int:
+def is_fidelity(sources: Sequence[str]) -> bool:
+    r"""Whether sources are different numbers, such as sizes of a mesh, and not names.
+
+    Args:
+        sources: The names of the sources.
+    """
+    try:
+        numbers = {*map(float, sources)}
+    except ValueError:
+        return False
+    return len(numbers) == len(sources) > 1 and all(map(math.isfinite, numbers))
+
+
+def number_in(
+    line: Line, table: Table, column: str, notation: Notation
+) -> float | None:
+    r"""The number in a cell that says of which level of a fidelity a value is.
+
+    Args:
+        line: The line.
+        table: Its file.
+        column: The column of sources.
+        notation: The notation of numbers.
+    """
+    return notation.with_mark(table.mark(column)).number(line.cells[column])
+
+
+def source_of(
+    line: Line, table: Table, sources: Sequence[str], notation: Notation
+) -> int:
     r"""The number of the source that measured a line, or is to measure it.
 
     Args:
         line: The line.
         table: Its file.
         sources: The names of the sources.
+        notation: The notation of numbers.
 
     Raises:
         ValueError: If the line names none of them.
     """
     column = column_of_sources(table, f"which of {', '.join(sources)} measured a line")
     text, words = line.cells[column], [*map(_word, sources)]
+    if is_fidelity(sources):
+        number, levels = (
+            number_in(line, table, column, notation),
+            [*map(float, sources)],
+        )
+        if number is not None and number in levels:
+            return levels.index(number)
     if _word(text) not in words:
         near = get_close_matches(_word(text), words, 1)
         wanted = f"a source ({', '.join(sources)})"

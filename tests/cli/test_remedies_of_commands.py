@@ -1208,7 +1208,7 @@ case(
     Way(call=f"{CALL.replace('above 7', 'above 0.7')} {YES}"),
 )
 case(
-    "sources:check_sources#3",
+    "sources:_check_names#1",
     table("x,name,y\n1,a,3\n3,b,\n"),
     f"{AT_SOURCES} --results candidates.csv",
     "Copy measured lines to another file, with a column 'source', and name that",
@@ -1219,7 +1219,7 @@ case(
     ),
 )
 case(
-    "sources:check_sources#4",
+    "sources:_check_names#2",
     {},
     f"{CALL} --sources fine,Fine --source-costs 1,50",
     "Name each source that measures, or leave it out",
@@ -1227,7 +1227,7 @@ case(
     Way(call=CALL),
 )
 case(
-    "sources:check_sources#5",
+    "sources:_check_names#3",
     {},
     f"{AT_SOURCES} --target finest",
     "Expected `target` to be one of coarse, fine, but got 'finest'. Name the source",
@@ -1235,21 +1235,21 @@ case(
     Way(call=AT_SOURCES),
 )
 case(
-    "sources:check_sources#6",
+    "sources:_check_names#4",
     {},
     f"{CALL} --sources coarse,fine --source-costs 50",
     "to be a number above 0 for each of coarse, fine, but got 50. Write what",
     Way(call=AT_SOURCES),
 )
 case(
-    "sources:check_sources#6",
+    "sources:_check_names#4",
     stored(f'{TOML}sources = ["coarse", "fine"]\nsource_costs = [0, 50]\n'),
     "next",
     "to be a number above 0 for each of coarse, fine, but got 0, 50. Write what",
     Way(stored(f'{TOML}sources = ["coarse", "fine"]\nsource_costs = [0.1, 50]\n')),
 )
 case(
-    "sources:check_sources#7",
+    "sources:check_sources#3",
     {},
     f"{AT_SOURCES} --source-noise 1,0.1 --noise-std 1",
     "Leave one out: the first is that of all sources",
@@ -1257,7 +1257,7 @@ case(
     Way(call=f"{AT_SOURCES} --noise-std 1"),
 )
 case(
-    "sources:check_sources#8",
+    "sources:check_sources#4",
     {},
     f"{AT_SOURCES} --source-noise 1",
     "Write one for each, 0 where values are exact, or leave it out",
@@ -1266,6 +1266,16 @@ case(
 )
 BY_SOURCE = "name,source,y\nn03,{},4.5\n"
 OLDER = {"old.csv": "x,source,y\n3.5,trial,4.5\n"}
+case(
+    "sources:check_sources#4",
+    OLDER,
+    f"{CALL} --history old.csv --source-noise 1,0.5,2",
+    "for each of these candidates and, if they are known otherwise, earlier values, "
+    "but got 1, 0.5, 2. Write one for each",
+    Way(call=f"{CALL} --history old.csv --source-noise 1,0.5"),
+    Way(call=f"{CALL} --history old.csv --source-noise 1"),
+    Way(call=f"{CALL} --history old.csv"),
+)
 case(
     "sources:source_of#1",
     results(BY_SOURCE.format("fin")),
@@ -1316,6 +1326,14 @@ case(
 )
 case(
     "measurements:_Reader.earlier#4",
+    {"old.csv": "x,source,y\n3.5,trial,4.5\n"},
+    f"{CALL} --sources 0.5,1 --source-costs 1,50 --history old.csv",
+    "expected a number, as 0.5, 1 are, but got 'trial'; write its number, or give",
+    Way({"old.csv": "x,source,y\n3.5,0.37,4.5\n"}),
+    Way(call=f"{AT_SOURCES} --history old.csv"),
+)
+case(
+    "measurements:_Reader.earlier#5",
     {"old.csv": "x,source,y\n3.5,trial,\n"},
     HISTORY,
     "but got none. Leave `history` out",

@@ -28,6 +28,7 @@ CALL = (
     "next candidates.csv --above 7 --column y --key name --batch 4 --epsilon 0.5 "
     "--sources coarse,fine --source-costs 1,10"
 )
+ALONE = CALL.partition(" --sources")[0]
 SPREAD = torch.arange(10, dtype=torch.float64) - 4.5  # of no mean, and a large spread
 
 
@@ -244,7 +245,7 @@ def test_earlier_values_may_be_of_a_source_that_measures_and_of_words(
     lab.call(f"{CALL} --inputs x,kind --history old.csv --source-noise 0.2,0.1")
     run = run_of()
     assert run.measured.sources == ("coarse", "fine", "trial")
-    history = run.history
+    history = run.history.on(run.pool)
     assert history.X.tolist() == [
         [0.5, 0.0, 1.0, 0.0],
         [2.5, 0.0, 1.0, 0.0],
@@ -259,6 +260,94 @@ def test_earlier_values_may_be_of_a_source_that_measures_and_of_words(
     stored = tomllib.loads((lab.folder / "botorch-lse.toml").read_text())
     assert stored["history"] == "old.csv"
     assert stored["source_costs"] == [1, 10]
+
+
+@pytest.mark.parametrize(
+    ("call", "noise", "wanted"),
+    [
+        (f"{CALL} --source-noise 0.2,0.1,0.5", [0.2, 0.1, 0.5], [0.2, 0.5]),
+        (f"{CALL} --source-noise 0.2,0.1", [0.2, 0.1, 0.1], [0.2, 0.1]),
+        (f"{CALL} --noise-std 0.3", None, None),
+        (CALL, None, None),
+        (f"{ALONE} --source-noise 0.1,0.5", [0.1, 0.5, 0.5], [0.5, 0.5]),
+        (f"{ALONE} --source-noise 0.1", [0.1, 0.1, 0.1], [0.1, 0.1]),
+    ],
+)
+def test_earlier_values_have_the_noise_that_the_call_says(
+    call: str, noise: list[float] | None, wanted: list[float] | None, lab: Lab
+) -> None:
+    lab.write("old.csv", "x,source,y\n2.5,coarse,6.1\n3.5,trial,6.1\n")
+    lab.call(f"{call} --history old.csv")
+    run = run_of()
+    if noise is None:
+        assert run.pool.noise_var is None
+        assert run.history.yvar is None
+        return
+    assert run.pool.noise_var[::20].sqrt().tolist() == pytest.approx(noise)
+    assert run.history.yvar.sqrt().tolist() == pytest.approx(wanted)
+
+
+# --- levels of a fidelity -------------------------------------------------------------
+
+AT_LEVELS = CALL.replace("coarse,fine", "0.5,1")
+OF_LEVELS = [(2 * i + 0.5, round(0.3 + 0.05 * i, 2)) for i in range(12)]
+
+
+def at_level(x: float, mesh: float) -> float:
+    return 10 - 0.2 * (x - 8) ** 2 + (1 - mesh) * (0.1 * x + 1)
+
+
+@pytest.mark.parametrize("comma", [False, True])
+def test_earlier_values_at_any_level_count_as_in_python(comma: bool, lab: Lab) -> None:
+    lines = [f"{x};{mesh:.2f};{at_level(x, mesh):.4f}\n" for x, mesh in OF_LEVELS]
+    text = "x;source;y\n" + "".join(lines)
+    lab.write("old.csv", text.replace(".", ",") if comma else text.replace(";", ","))
+    said = lab.call(f"{AT_LEVELS} --inputs x --history old.csv --source-noise 0,0,0.2")
+    assert "Sources: 0.5 (cost 1), 1 (cost 10), 12 earlier values of 0.3 to 0.85." in (
+        said
+    )
+    x = torch.arange(20, dtype=torch.float64).unsqueeze(-1)
+    pool = Pool(x, names=["x"]).at_sources((0.5, 1.0), costs=(1, 10), noise_var=(0, 0))
+    old, mesh = torch.tensor(OF_LEVELS, dtype=torch.float64).split(1, dim=-1)
+    y = torch.tensor([float(f"{at_level(*one):.4f}") for one in OF_LEVELS])
+    noise = torch.where(mesh[:, 0] == 0.5, 0.0, 0.04)
+    python = Strategy(pool, Above(7.0, epsilon=0.5), batch_size=4).with_history(
+        History(old, y.double(), noise, source=mesh[:, 0])
+    )
+    run = run_of()
+    assert torch.equal(run.strategy.model.history.X, python.model.history.X)
+    torch.testing.assert_close(run.history.yvar, python.model.history.yvar)
+    state = python.init(0)
+    for _ in range(4):
+        sheet = lab.read("sheet.csv")
+        batch = python.ask(state)
+        rows = [20 * (s["source"] == "1") + int(s["x"]) for s in sheet]
+        assert rows == batch.order.tolist()
+        told = [at_level(float(s["x"]), float(s["source"])) for s in sheet]
+        values = iter(told)
+        lab.fill("sheet.csv", lambda _, values=values: repr(next(values)))
+        state = python.tell(state, Observations(batch.order, torch.tensor(told)))
+        lab.call("next")
+        if state.is_done:
+            break
+    lab.call("answer")
+    said = {line["name"]: line["side"] for line in lab.read("answer.csv")}
+    above = state.classification.above.tolist()
+    assert [said[f"n{i:02d}"] == "above" for i in range(20)] == above
+    lab.call("report")
+
+
+def test_a_level_may_be_written_otherwise(lab: Lab) -> None:
+    lab.call(AT_LEVELS)
+    sheet = lab.read("sheet.csv")
+    assert {s["source"] for s in sheet} == {"0.5", "1"}
+    for s in sheet:  # as a workbook may have them
+        s["source"] = {"0.5": "0.50", "1": "1.0"}[s["source"]]
+        s["y"] = str(at_level(float(s["x"]), float(s["source"])))
+    pd.DataFrame(sheet).to_csv("sheet.csv", index=False)
+    n = sum(s["source"] == "0.50" for s in sheet)
+    assert f"4 measured (0.5: {n}, 1: {4 - n})" in lab.call("next")
+    assert run_of().pool.is_fidelity
 
 
 # --- the page -------------------------------------------------------------------------
