@@ -1,10 +1,10 @@
 r"""Expectation propagation: a Gaussian posterior from results of other outcomes.
 
-Each result is replaced by a Gaussian measurement of the latent function, its *site*,
-such that the process given all sites has, at each measured point, the mean and variance
-that it has when the site of this point is replaced by the result itself (Minka 2001;
-Rasmussen and Williams 2006, section 3.6). The sites are then told to the process in
-place of the results.
+All results of a point are replaced by one Gaussian measurement of the latent function,
+their *site*, such that the process given all sites has, at each measured point, the
+mean and variance that it has when the site of this point is replaced by the results
+themselves (Minka 2001; Rasmussen and Williams 2006, section 3.6, for one result). The
+sites are then told to the process in place of the results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import torch
 from botorch.exceptions.warnings import OptimizationWarning
 from torch import Tensor
 
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.data.arguments import points_of
+from botorch_lse.models.outcomes import Outcome, Results
 
 STEPS = 200
 """The largest number of steps; some 10 are usual."""
@@ -42,13 +43,13 @@ class Sites:
     r"""Gaussian measurements in place of results, and the evidence of the results.
 
     Args:
-        precision: ``n`` inverse noise variances of the measurements.
-        weighted: ``n`` values of them, each times its precision.
+        precision: ``p`` inverse noise variances of the measurements.
+        weighted: ``p`` values of them, each times its precision.
         log_evidence: The log probability of the results under the process.
-        residual: ``n``, ``(K + noise)^-1 (value - mean)``: the derivatives of the
+        residual: ``p``, ``(K + noise)^-1 (value - mean)``: the derivatives of the
             evidence by the means.
-        inverse: ``n x n``, ``(K + noise)^-1``.
-        without: ``n`` means and ``n`` variances of the points, each without its site.
+        inverse: ``p x p``, ``(K + noise)^-1``.
+        without: ``p`` means and ``p`` variances of the points, each without its site.
     """
 
     precision: Tensor
@@ -60,50 +61,73 @@ class Sites:
 
     @property
     def value(self) -> Tensor:
-        r"""The values of the measurements (``n``)."""
+        r"""The values of the measurements (``p``)."""
         return self.weighted / self.precision
 
     @property
     def noise(self) -> Tensor:
-        r"""The noise variances of the measurements (``n``)."""
+        r"""The noise variances of the measurements (``p``)."""
         return 1 / self.precision
 
     @property
+    def near(self) -> tuple[Tensor, Tensor]:
+        r"""The means and variances of the points given all results (``p`` each)."""
+        mean, variance = self.without
+        left = 1 / (1 / variance + self.precision)
+        return left * (mean / variance + self.weighted), left
+
+    @property
     def slopes(self) -> Tensor:
-        r"""The derivatives of the evidence by the entries of ``K`` (``n x n``).
+        r"""The derivatives of the evidence by the entries of ``K`` (``p x p``).
 
         Sites count as constants, since the evidence is stationary in them.
         """
         return 0.5 * (self.residual.outer(self.residual) - self.inverse)
 
 
+def by_point(X: Tensor, y: Tensor, trials: Tensor) -> tuple[Tensor, Results]:
+    r"""The measured points, once each, and the results that were found there.
+
+    Args:
+        X: ``n x d`` points of the results.
+        y: ``n`` results; of several trials their mean.
+        trials: ``n`` numbers of trials.
+
+    Returns:
+        ``p`` places of the points in ``X``, and the results.
+    """
+    place, every = points_of(X), torch.arange(len(X), device=X.device)
+    p = int(place.max()) + 1
+    if p == len(X):
+        return every, Results(y, trials)
+    return every[:p].scatter(0, place, every), Results(y, trials, place)
+
+
 def sites_of(
     K: Tensor,
     mean: Tensor,
     outcome: Outcome,
-    y: Tensor,
-    trials: Tensor,
+    results: Results,
     start: Sites | None = None,
     least: float | None = LEAST_PRECISION,
 ) -> Sites:
     r"""The sites of results, by parallel updates from measurements that are similar.
 
     Args:
-        K: ``n x n`` prior covariances of the latent function at the measured points.
-        mean: ``n`` prior means.
+        K: ``p x p`` prior covariances of the latent function at the measured points.
+        mean: ``p`` prior means.
         outcome: What the results say.
-        y: ``n`` results; of several trials their mean.
-        trials: ``n`` numbers of trials.
+        results: The results of the points, ``joined`` by the outcome to be fast.
         start: Sites near to those that are sought.
         least: The least precision; see ``LEAST_PRECISION``. ``None``: any, also
             negative ones, as the evidence needs, but no posterior.
     """
     if start is None:
-        value, noise = outcome.similar(y, trials)
-        precision, weighted = 1 / noise, value / noise
+        value, noise = outcome.similar(results.y, results.trials)
+        precision, weighted = map(results.by_point, (1 / noise, value / noise))
     else:
         precision, weighted = start.precision, start.weighted
-    prior, eye, change = K.diagonal(), torch.eye(len(y)).to(K), math.inf
+    prior, eye, change = K.diagonal(), torch.eye(len(K)).to(K), math.inf
     for step in range(STEPS):
         # (K^-1 + T)^-1 = (1 + K T)^-1 K with T the precisions.
         factors = torch.linalg.lu_factor(eye + K * precision)
@@ -115,9 +139,7 @@ def sites_of(
         left = (1 / variance - precision).clamp_min(1 / prior)
         cavity = 1 / left
         centre = cavity * (m / variance - weighted)
-        log, slope, curve = outcome.derivatives(
-            y, trials, centre, cavity, (m, variance)
-        )
+        log, slope, curve = outcome.derivatives(results, centre, cavity, (m, variance))
         new = -curve / (1 + cavity * curve)
         if least is not None:
             new = new.maximum(least * left)
@@ -133,7 +155,7 @@ def sites_of(
         weighted = weighted + share * (told - weighted)
     if change > UNSETTLED:
         warnings.warn(
-            f"The Gaussian posterior of {len(y)} results has not settled down: the "
+            f"The Gaussian posterior at {len(K)} points has not settled down: the "
             f"last step changed it by {change:.2g} of a standard deviation.",
             OptimizationWarning,
             stacklevel=2,
@@ -182,12 +204,12 @@ def residuals_ahead(
     found = []
     for i in range(len(y)):
         one = slice(i, i + 1)
-        given = y[one], trials[one], mean[one], covariance.diagonal()[one]
-        low, high = outcome.quantiles(*given)
+        told, given = (y[one], trials[one]), (mean[one], covariance.diagonal()[one])
+        low, high = outcome.quantiles(*told, *given)
         found.append(low + drawn[one] * (high - low))
         # The moments of all others once this result is known, as if that were normal.
-        near = outcome.similar(y[one], trials[one])
-        _, slope, curve = outcome.derivatives(*given, _product(given[2:], near))
+        near = _product(given, outcome.similar(*told))
+        _, slope, curve = outcome.derivatives(Results(*told), *given, near)
         row = covariance[i]
         mean = mean + row * slope
         covariance = covariance + row.outer(row) * curve

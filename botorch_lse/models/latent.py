@@ -14,7 +14,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-from botorch_lse.models.expectation import Sites, sites_of
+from botorch_lse.models.expectation import Sites, by_point, sites_of
 from botorch_lse.models.fitted import (
     MOST_ADDITIVE,
     additive_kernel,
@@ -25,7 +25,7 @@ from botorch_lse.models.fitted import (
 )
 from botorch_lse.models.gaussian_process import GPPrior, held
 from botorch_lse.models.marginal import Term, term_of
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Outcome, Results
 
 UNIT = 2.0
 """The latent value that counts as 1 in the default priors.
@@ -84,7 +84,9 @@ def fit_latent_gp(
     # A word, one column for each level before, is one column for the kernel.
     coded = [(first, n - 1) for first, n in (words or {}).items()]
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
-    fit = _Fit(inputs(X), y, trials, outcome, kernel, columns)
+    points, results = by_point(X, y, trials)
+    given = outcome.joined(results), outcome, kernel, columns
+    fit = _Fit(inputs(X[points]), *given)
     found = scipy.optimize.minimize(
         fit, fit.start, jac=True, bounds=fit.bounds, options={"maxiter": FIT_STEPS}
     )
@@ -139,9 +141,8 @@ class _Fit:
     r"""Minus the log density of results and parameters, over logarithms of the latter.
 
     Args:
-        F: ``n x d'`` points, as the kernel takes them.
-        y: ``n`` results.
-        trials: ``n`` numbers of trials.
+        F: ``p x d'`` points, as the kernel takes them.
+        results: Their results.
         outcome: What they say of the latent function.
         kernel: A kernel with priors, whose parameters are set.
         rising: Columns of ``F`` along which the mean rises.
@@ -150,8 +151,7 @@ class _Fit:
     def __init__(
         self,
         F: Tensor,
-        y: Tensor,
-        trials: Tensor,
+        results: Results,
         outcome: Outcome,
         kernel: Kernel,
         rising: Sequence[int] = (),
@@ -159,7 +159,7 @@ class _Fit:
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
-        self.kernel, self.outcome, self.results = kernel, outcome, (y, trials)
+        self.kernel, self.outcome, self.results = kernel, outcome, results
         self.F, self.mean = F, RisingMean(rising)
         unknowns = torch.tensor(outcome.unknowns, dtype=torch.float64)
         # Of rises, then of the outcome's parameters, log-normal beforehand.
@@ -202,23 +202,24 @@ class _Fit:
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         r"""The loss at ``x``, and its gradient."""
         self.set(x)
-        mean, (y, trials) = float(x[-1]), self.results
+        mean, results = float(x[-1]), self.results
         with torch.no_grad():
             K, at = UNIT**2 * self.term.value(), UNIT * self.mean(self.F)
             # Precisions may be negative, or the sites would not be stationary.
-            given = self.outcome, y, trials, self.sites
-            self.sites = sites_of(K, at, *given, least=None)
-            weights = UNIT**2 * self.sites.slopes
+            given = self.outcome, results, self.sites
+            self.sites = sites = sites_of(K, at, *given, least=None)
+            weights = UNIT**2 * sites.slopes
             sizes = [p.numel() for p in self.parameters]
             parts = self.term.slopes(weights).split(sizes)
             slopes = {id(p): v for p, v in zip(self.parameters, parts, strict=True)}
-            total = self.sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
-            by_value = UNIT * self.sites.residual
+            total = sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
+            by_value = UNIT * sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
             far = (self.others / self.medians).log() / SPREAD
             total -= 0.5 * float(far.square().sum())
             by_rise = by_value @ self.mean.centred(self.F)
-            by_outcome = self.outcome.by_parameters(y, *self.sites.without)
+            near = *sites.without, sites.near
+            by_outcome = self.outcome.by_parameters(results, *near)
             by_outcome = by_outcome[: len(self.asked.unknowns)]  # others are given
             of_others = torch.cat((by_rise, by_outcome)) * self.others - far / SPREAD
         for parameter, prior in self.priors:

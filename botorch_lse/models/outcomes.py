@@ -14,6 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -46,6 +47,12 @@ NODES = 48
 Of binomial results 32 give four digits of a posterior's moments, 48 six."""
 WIDER = 1.5
 """The factor by which the nodes reach farther than the distribution they stand for."""
+FAR, NARROW, WIDE = 3.0, 0.44, 2.0
+"""The largest distance of a mean from the nodes' middle, and the deviations they serve.
+In units of the nodes: of a normal distribution they then give the moments to 3e-6. For
+others they are placed anew, as where a step of a fit made other results likely."""
+MOVES, MOST_SCALED = 20, 8.0
+"""The largest number of places of nodes, and the factor of their width at a move."""
 LARGEST_LOG = 50.0
 """The largest logarithm of an expected count, which nothing counts up to."""
 LEAST_GAP = 1e-3
@@ -59,6 +66,32 @@ deviation is 2, as the default prior expects, with noise of 1, from 3 to 7 grade
 FAILURES = ("repeat", "outcome")
 """The meanings of a failed trial: it is asked for again, or is the result 0."""
 _LOG_2PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    r"""Results of an outcome, and the points at which they were found.
+
+    Args:
+        y: ``n`` results; of several trials their mean.
+        trials: ``n`` numbers of trials.
+        place: ``n`` numbers of their points, each below ``p``; default: each result
+            has a point of its own.
+    """
+
+    y: Tensor
+    trials: Tensor
+    place: Tensor = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.place is None:
+            place = torch.arange(len(self.y), device=self.y.device)
+            object.__setattr__(self, "place", place)
+
+    def by_point(self, each: Tensor) -> Tensor:
+        r"""The sums of numbers by point (``... x n`` to ``... x p``)."""
+        zero = each.new_zeros(*each.shape[:-1], int(self.place.max()) + 1)
+        return zero.index_add(-1, self.place, each)
 
 
 class Quantity(ABC):
@@ -123,6 +156,8 @@ class Outcome(Quantity):
 
     quantity: ClassVar[str]
     """The meaning of levels, means and bounds, in words."""
+    by_means: ClassVar[bool] = True
+    """Whether the mean of a point's results tells as much of ``f`` as they do."""
     by_results = True
 
     @property
@@ -134,15 +169,32 @@ class Outcome(Quantity):
         r"""The outcome with the values of ``unknowns`` that a fit has found."""
         return self
 
-    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    def by_parameters(
+        self,
+        results: Results,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> Tensor:
         r"""The derivatives of the log probability of all results by ``unknowns``.
 
-        Args:
-            y: ``n`` results of one trial each.
-            mean: ``n`` means of ``f``, each without its result.
-            variance: ``n`` variances of ``f``, likewise.
+        The arguments are those of ``derivatives``.
         """
         return mean.new_zeros(0)
+
+    def joined(self, results: Results) -> Results:
+        r"""The results of each point as one of several trials, if it tells as much.
+
+        Else those of them that are equal.
+        """
+        key = results.place
+        if not self.by_means:
+            both = torch.stack((key.to(results.y), results.y))
+            key = both.unique(dim=1, return_inverse=True)[1]
+        sums = Results(results.y, results.trials, key)
+        trials = sums.by_point(results.trials)
+        y = sums.by_point(results.y * results.trials) / trials
+        return Results(y, trials, key.new_zeros(len(y)).scatter(0, key, results.place))
 
     def of_metric(self, metric: str) -> str:
         r"""The meaning of levels of a metric, in words."""
@@ -187,42 +239,94 @@ class Outcome(Quantity):
         in expectation, before its result is known.
         """
 
+    def of_one(
+        self, y: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        r"""The ``derivatives`` of one trial at each point, if a closed form is known.
+
+        Args:
+            y: ``p`` results.
+            mean: ``p`` means of ``f`` without the result.
+            variance: ``p`` variances of ``f`` without the result.
+        """
+        return None
+
     def derivatives(
         self,
-        y: Tensor,
-        trials: Tensor,
+        results: Results,
         mean: Tensor,
         variance: Tensor,
         near: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor]:
         r"""The log probability of results under a normal ``f``, with two derivatives.
 
-        By default by adaptive quadrature.
+        By adaptive quadrature, but for points with one trial, of which an outcome may
+        know a closed form.
 
         Args:
-            y: ``n`` results; of several trials their mean.
-            trials: ``n`` numbers of trials.
-            mean: ``n`` means of ``f`` without the result.
-            variance: ``n`` variances of ``f`` without the result.
-            near: Means and variances near to those of ``f`` given the result, around
-                which the nodes lie.
+            results: The results of ``p`` points.
+            mean: ``p`` means of ``f`` without the results of the point.
+            variance: ``p`` variances of ``f``, likewise.
+            near: ``p`` means and variances near to those of ``f`` given the results,
+                around which the nodes lie.
 
         Returns:
-            The log probability, and its first and second derivatives by the mean.
+            For each point the log probability of its results, and its first and second
+            derivatives by the mean.
+        """
+        is_one = results.by_point(results.trials) == 1
+        y = results.by_point(results.y).masked_fill(~is_one, 0.0)
+        closed = self.of_one(y, mean, variance)
+        if closed is not None and bool(is_one.all()):
+            return closed
+        f, share, log = self._given(results, mean, variance, near)
+        first = (share * f).sum(dim=0)
+        second = (share * (f - first).square()).sum(dim=0)
+        slope, curve = (first - mean) / variance, (second / variance - 1) / variance
+        if closed is None:
+            return log, slope, curve
+        log, slope, curve = (
+            torch.where(is_one, exact, found)
+            for exact, found in zip(closed, (log, slope, curve), strict=True)
+        )
+        return log, slope, curve
+
+    def _given(
+        self,
+        results: Results,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        r"""Latent values, their shares given the results, and the log probabilities.
+
+        The arguments are those of ``derivatives``.
+
+        Returns:
+            ``NODES x p`` values and their shares of the probability given the results;
+            ``p`` log probabilities of the results.
         """
         x, weights = _nodes(mean)
         centre, spread = near[0], near[1].sqrt() * WIDER
-        f = centre + spread * x
-        told = self.log_probability(f, y, trials)
-        far = (f - mean).square() / variance
-        log = told - 0.5 * (far + variance.log() - x.square()) + spread.log()
-        log = log + weights.log()
-        total = torch.logsumexp(log, dim=0)
-        share = (log - total).exp()
-        first = (share * f).sum(dim=0)
-        second = (share * (f - first).square()).sum(dim=0)
-        slope = (first - mean) / variance
-        return total - 0.5 * _LOG_2PI, slope, (second / variance - 1) / variance
+        for _ in range(MOVES):
+            f = centre + spread * x
+            told = self.log_probability(f[:, results.place], results.y, results.trials)
+            far = (f - mean).square() / variance
+            log = results.by_point(told) - 0.5 * (far + variance.log() - x.square())
+            log = log + spread.log() + weights.log()
+            total = torch.logsumexp(log, dim=0)
+            share = (log - total).exp()
+            shift = (share * x).sum(dim=0)
+            width = (share * (x - shift).square()).sum(dim=0).sqrt()
+            is_far = shift.abs() > FAR
+            is_off = is_far | (width < NARROW) | (width > WIDE)
+            if not bool(is_off.any()):
+                break
+            # What lies beyond all nodes looks narrow: they go there before they scale.
+            centre = torch.where(is_off, centre + spread * shift, centre)
+            factor = (WIDER * width).clamp(1 / MOST_SCALED, MOST_SCALED)
+            spread = torch.where(is_off & ~is_far, spread * factor, spread)
+        return f, share, total - 0.5 * _LOG_2PI
 
 
 def of_failure(outcomes: Sequence[Quantity | None]) -> tuple[float, ...] | None:
@@ -238,8 +342,14 @@ def of_failure(outcomes: Sequence[Quantity | None]) -> tuple[float, ...] | None:
 
 def _nodes(like: Tensor) -> tuple[Tensor, Tensor]:
     r"""The nodes and weights of quadrature over a standard normal (``NODES x 1``)."""
-    found = np.polynomial.hermite_e.hermegauss(NODES)
-    x, weights = (torch.from_numpy(part).to(like).unsqueeze(-1) for part in found)
+    x, weights = (torch.from_numpy(part).to(like).unsqueeze(-1) for part in _gauss())
+    return x, weights
+
+
+@cache
+def _gauss() -> tuple[np.ndarray, np.ndarray]:
+    r"""The same, found once: it takes longer than what most calls do with them."""
+    x, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return x, weights
 
 
@@ -400,19 +510,13 @@ class Binary(Outcome):
         slope = self._width * (-0.5 * (f.square() + _LOG_2PI)).exp()
         return f, share * (1 - share) / (trials * slope.square())
 
-    def derivatives(
-        self,
-        y: Tensor,
-        trials: Tensor,
-        mean: Tensor,
-        variance: Tensor,
-        near: tuple[Tensor, Tensor],
+    def of_one(
+        self, y: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The log probability of results under a normal ``f``, with two derivatives.
+        r"""The ``derivatives`` of one trial at each point.
 
-        In closed form for single trials: ``P(1) = guess + (1 - guess - lapse)
-        Phi(m / sqrt(1 + s^2))`` (Rasmussen and Williams 2006, equations 3.77 to 3.82,
-        without guess and lapse rates).
+        ``P(1) = guess + (1 - guess - lapse) Phi(m / sqrt(1 + s^2))`` (Rasmussen and
+        Williams 2006, equations 3.77 to 3.82, without guess and lapse rates).
         """
         sign, root = 2 * y - 1, (1 + variance).sqrt()
         z = sign * mean / root
@@ -420,17 +524,7 @@ class Binary(Outcome):
             y > 0.5, self._log_share(z, self.guess), self._log_share(z, self.lapse)
         )
         density = (-0.5 * (z.square() + _LOG_2PI) - log).exp() * self._width / root
-        slope = sign * density
-        curve = -density * (z / root + density)
-        is_one = trials == 1
-        if bool(is_one.all()):
-            return log, slope, curve
-        many = ~is_one
-        given = y[many], trials[many], mean[many], variance[many]
-        found = super().derivatives(*given, (near[0][many], near[1][many]))
-        pairs = zip((log, slope, curve), found, strict=True)
-        log, slope, curve = (one.masked_scatter(many, own) for one, own in pairs)
-        return log, slope, curve
+        return log, sign * density, -density * (z / root + density)
 
     def ahead(self, mean: Tensor, variance: Tensor) -> answers.AnswerAhead:
         r"""One trial at each of ``C`` points, before its answer."""
@@ -678,6 +772,7 @@ class Ordinal(Outcome):
     cutpoints: Sequence[float] | None = None
 
     quantity: ClassVar[str] = "probability"
+    by_means: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole_number(self.grades, "grades", 2)
@@ -710,12 +805,25 @@ class Ordinal(Outcome):
         cuts = np.cumsum([0.0, *values])
         return replace(self, cutpoints=(cuts - cuts[self.at_least - 1]).tolist())
 
-    def by_parameters(self, y: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        r"""The derivatives of the log probability of all grades by the distances."""
-        _, low, high = self._ends(y, mean, variance)
-        k = y.round().long()
+    def by_parameters(
+        self,
+        results: Results,
+        mean: Tensor,
+        variance: Tensor,
+        near: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        r"""The derivatives of the log probability of all grades by the distances.
+
+        Those given ``f``, expected given the results of the point. The arguments are
+        those of ``derivatives``.
+        """
+        f, share, _ = self._given(results, mean, variance, near)
+        y, place = results.y, results.place
+        _, *ends = self._ends(y, f[:, place], torch.zeros_like(y))
+        weight, k = results.trials * share[:, place], y.round().long()
+        low, high = ((weight * end[1]).sum(dim=0) for end in ends)
         each = mean.new_zeros(self.grades + 1)
-        each = each.index_add(0, k, -low[1]).index_add(0, k + 1, high[1])[1:-1]
+        each = each.index_add(0, k, -low).index_add(0, k + 1, high)[1:-1]
         # A distance moves the cutpoints beyond it, as seen from that of `at_least`.
         beyond = each.flip(0).cumsum(0).flip(0)[1:]
         is_before = torch.arange(self.grades - 2, device=y.device) < self.at_least - 1
@@ -797,18 +905,13 @@ class Ordinal(Outcome):
         high = torch.where(high.isinf(), low + 2, high)
         return (low + high) / 2, 1 + (high - low).square() / 12
 
-    def derivatives(
-        self,
-        y: Tensor,
-        trials: Tensor,
-        mean: Tensor,
-        variance: Tensor,
-        near: tuple[Tensor, Tensor],
+    def of_one(
+        self, y: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The log probability of grades under a normal ``f``, with two derivatives.
+        r"""The ``derivatives`` of one grade at each point.
 
-        In closed form: ``P(k) = Phi(z_high) - Phi(z_low)``, where ``z`` are the
-        cutpoints around the grade less ``m``, over ``sqrt(1 + s^2)``.
+        ``P(k) = Phi(z_high) - Phi(z_low)``, where ``z`` are the cutpoints around the
+        grade less ``m``, over ``sqrt(1 + s^2)``.
         """
         log, low, high = self._ends(y, mean, variance)
         slope = low[1] - high[1]

@@ -20,7 +20,7 @@ from botorch_lse._validation import complaint, in_interval, kind_of
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import round_generator
-from botorch_lse.models.expectation import sites_of
+from botorch_lse.models.expectation import by_point, sites_of
 from botorch_lse.models.gaussian_process import (
     FITTED_NOISE,
     JITTER,
@@ -521,14 +521,20 @@ class OutputModel:
     def _in_place(
         self, prior: GPPrior, X: Tensor, y: Tensor, trials: Tensor
     ) -> tuple[Tensor, Tensor]:
-        r"""Gaussian measurements in place of results at any points."""
+        r"""Gaussian measurements in place of results at any points.
+
+        Each result of a point is its share of the trials there of the point's site.
+        """
         if len(y) == 0:
             return y, y
+        outcome, (points, results) = self.outcome_of(prior), by_point(X, y, trials)
+        place, joined = results.place, outcome.joined(results)
         with torch.no_grad():
-            F = prior.features(X)
+            F = prior.features(X[points])
             K, mean = prior.covariance(F, F), prior.mean(F)
-            found = sites_of(K, mean, self.outcome_of(prior), y, trials)
-            return found.value, found.noise
+            found = sites_of(K, mean, outcome, joined)
+            share = trials / results.by_point(trials)[place]
+            return found.value[place], found.noise[place] / share
 
     def _default(self, X: Tensor, y: Tensor, yvar: Tensor | None) -> SingleTaskGP:
         # Scaled by the pool alone: one old value far from it would shrink it to a

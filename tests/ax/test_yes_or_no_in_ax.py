@@ -48,10 +48,10 @@ def rows_of(client):
 
 
 def test_a_run_goes_on_after_loading_with_the_same_rows(tmp_path):
-    whole = client_for(asking())
+    whole = client_for(asking(max_observations=120))
     assert run_experiment(whole, answer).endswith(" evaluations")
     file = str(tmp_path / "run.json")
-    client = client_for(asking())
+    client = client_for(asking(max_observations=120))
     run_experiment(client, answer, storage=file, max_trials=27)
     client = Client.load_from_json_file(file)
     run_experiment(client, answer)
@@ -151,10 +151,10 @@ def crashes(parameters):
 
 
 def test_a_failed_trial_is_the_answer_no():
-    client = client_for(asking(FAILS))
+    client = client_for(asking(FAILS, max_observations=120))
     reason = run_experiment(client, crashes, on_error="fail", max_retries=0)
     assert reason.endswith(" evaluations")
-    whole = client_for(asking(FAILS))
+    whole = client_for(asking(FAILS, max_observations=120))
     run_experiment(whole, answer)
     assert rows_of(client) == rows_of(whole)
     assert level_set(client).equals(level_set(whole))

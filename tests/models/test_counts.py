@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_lse import Observations, Pool
 from botorch_lse.models.expectation import sites_of
+from botorch_lse.models.outcomes import Results
 from botorch_lse.strategies import Above, Counts, GaussianProcess, Strategy
 
 OUTCOME = Counts()
@@ -50,7 +51,7 @@ def test_the_posterior_of_one_count_has_its_moments(count, mean, variance):
     m = (weight * f).sum() / evidence
     v = (weight * (f - m).square()).sum() / evidence
     y, trials, K = number(count), torch.ones(1).double(), number(variance).view(1, 1)
-    site = sites_of(K, number(mean), OUTCOME, y, trials)
+    site = sites_of(K, number(mean), OUTCOME, Results(y, trials))
     left = 1 / (1 / variance + site.precision)
     torch.testing.assert_close(left[0], v, rtol=1e-4, atol=0.0)
     found = left * (mean / variance + site.weighted)
@@ -86,13 +87,13 @@ def test_a_count_takes_off_about_what_its_noise_says(mean, tolerance):
 def test_counts_told_together_are_counts_told_one_by_one():
     K, mean = torch.tensor([[1.0, 0.5], [0.5, 1.0]]).double(), torch.zeros(2).double()
     y, trials = torch.tensor([1.5, 4.0]).double(), torch.tensor([2.0, 1.0]).double()
-    both = sites_of(K, mean, OUTCOME, y, trials)
+    both = sites_of(K, mean, OUTCOME, Results(y, trials))
     rows = torch.tensor([0, 0, 1])
     y = torch.tensor([0.0, 3.0, 4.0]).double()
     # The tiny difference has the matrix regular.
     each = sites_of(
         K[rows][:, rows] + 1e-9 * torch.eye(3).double(),
-        mean[rows], OUTCOME, y, torch.ones(3).double(),
+        mean[rows], OUTCOME, Results(y, torch.ones(3).double()),
     )  # fmt: skip
     found = K @ both.residual
     wanted = K[:, rows] @ each.residual

@@ -14,7 +14,7 @@ from torch import Tensor
 from botorch_lse import Observations, Pool
 from botorch_lse.models.expectation import residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
-from botorch_lse.models.outcomes import Outcome
+from botorch_lse.models.outcomes import Outcome, Results
 from botorch_lse.strategies import Above, Binary, GaussianProcess, Ordinal, Strategy
 
 OUTCOMES = [
@@ -76,7 +76,7 @@ def test_two_grades_are_no_and_yes():
     y, ones = torch.tensor([1.0, 0, 1]).double(), torch.ones(3).double()
     grades, answers = Ordinal(2, at_least=1), Binary()
     for name, given in (
-        ("derivatives", (y, ones, m, v, (m, v))),
+        ("derivatives", (Results(y, ones), m, v, (m, v))),
         ("log_probability", (m, y, ones)),
         ("moments", (m, v)),
         ("pseudo_noise", (m, v)),
@@ -115,7 +115,7 @@ def test_the_posterior_of_one_grade_has_its_moments(outcome, mean, variance):
         m = (weight * f).sum() / evidence
         v = (weight * (f - m).square()).sum() / evidence
         y, K = number(k), number(variance).view(1, 1)
-        site = sites_of(K, number(mean), outcome, y, number(1))
+        site = sites_of(K, number(mean), outcome, Results(y, number(1)))
         left = 1 / (1 / variance + site.precision)
         found = left * (mean / variance + site.weighted)
         # Of what is as good as impossible the grid has few digits.
@@ -127,7 +127,8 @@ def test_the_posterior_of_one_grade_has_its_moments(outcome, mean, variance):
 
 
 def log_under(outcome: Outcome, y: Tensor, mean: Tensor, variance: Tensor) -> float:
-    return float(outcome.derivatives(y, 0 * y + 1, mean, variance, (mean, variance))[0])
+    results, near = Results(y, 0 * y + 1), (mean, variance)
+    return float(outcome.derivatives(results, mean, variance, near)[0])
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
@@ -136,7 +137,7 @@ def test_derivatives_are_those_of_the_log_probability(outcome, mean, variance):
     m, v, step = number(mean), number(variance), 1e-4
     for k in range(outcome.grades):
         y = number(k)
-        _, slope, curve = outcome.derivatives(y, number(1), m, v, (m, v))
+        _, slope, curve = outcome.derivatives(Results(y, number(1)), m, v, (m, v))
         ahead, here, before = (
             log_under(outcome, y, m + s, v) for s in (step, 0, -step)
         )
@@ -151,12 +152,16 @@ def test_derivatives_by_distances_are_differences(at_least):
     y = torch.tensor([0.0, 1, 2, 3, 4, 2]).double()
     m, v = torch.linspace(-2, 2, 6).double(), torch.linspace(0.1, 3, 6).double()
     assert len(asked.unknowns) == len(gaps)
-    found = asked.with_parameters(gaps).by_parameters(y, m, v)
+    results = Results(y, 0 * y + 1)
+    outcome = asked.with_parameters(gaps)
+    _, slope, curve = outcome.derivatives(results, m, v, (m, v))
+    near = m + v * slope, v + v.square() * curve  # the moments given the grades
+    found = outcome.by_parameters(results, m, v, near)
 
     def total(i: int, step: float) -> float:
         moved = [gap + step * (i == j) for j, gap in enumerate(gaps)]
         outcome = asked.with_parameters(moved)
-        return float(outcome.derivatives(y, 0 * y + 1, m, v, (m, v))[0].sum())
+        return float(outcome.derivatives(results, m, v, (m, v))[0].sum())
 
     for i in range(3):
         slope = (total(i, 1e-5) - total(i, -1e-5)) / 2e-5
@@ -204,7 +209,7 @@ def test_posterior_and_evidence_are_those_of_weighted_draws(outcome):
     weight = (log - log.logsumexp(dim=0)).exp().unsqueeze(-1)
     exact = (weight * f).sum(dim=0)
     spread = (weight * (f - exact).square()).sum(dim=0).sqrt()
-    sites = sites_of(K, mean, outcome, y, n)
+    sites = sites_of(K, mean, outcome, Results(y, n))
     inverse = torch.linalg.inv(K + sites.noise.diag())
     found = mean + K @ inverse @ (sites.value - mean)
     sigma = (K - K @ inverse @ K).diagonal().sqrt()
@@ -221,7 +226,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(at_least):
     F = torch.rand(24, 2, generator=generator, dtype=torch.float64)
     y = (4 * F[:, 0]).floor()
     asked = Ordinal(4, at_least=at_least)
-    fit = _Fit(F, y, 0 * y + 1, asked, latent_kernel(2), [0])
+    fit = _Fit(F, Results(y, 0 * y + 1), asked, latent_kernel(2), [0])
     x = fit.start + 0.1
     _, gradient = fit(x)
     for i in range(len(x)):
@@ -287,9 +292,9 @@ def test_certain_grades_stay_finite(outcome):
     assert bool(outcome.pseudo_noise(far, variance).isfinite().all())
     for k in range(outcome.grades):
         y = torch.full_like(far, k)
-        for part in outcome.derivatives(y, 0 * y + 1, far, variance, (far, variance)):
+        given = Results(y, 0 * y + 1), far, variance, (far, variance)
+        for part in (*outcome.derivatives(*given), outcome.by_parameters(*given)):
             assert bool(part.isfinite().all())
-        assert bool(outcome.by_parameters(y, far, variance).isfinite().all())
 
 
 @pytest.mark.parametrize(

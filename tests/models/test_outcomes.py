@@ -10,7 +10,7 @@ from torch import Tensor
 
 from botorch_lse.models.expectation import residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
-from botorch_lse.models.outcomes import Binary
+from botorch_lse.models.outcomes import Binary, Results
 
 DRAWS = 400_000
 OUTCOMES = [Binary(), Binary(guess=0.5, lapse=0.04), Binary(lapse=0.1)]
@@ -65,7 +65,7 @@ def test_derivatives_are_those_of_the_log_probability(outcome, trials):
 
     product = 1 / (1 / near[1] + 1 / variance)
     centre = product * (near[0] / near[1] + mean / variance)
-    found = outcome.derivatives(y, n, mean, variance, (centre, product))
+    found = outcome.derivatives(Results(y, n), mean, variance, (centre, product))
     ahead, here, before = log(mean + step), log(mean), log(mean - step)
     assert float(found[0]) == pytest.approx(float(here), abs=1e-4)
     slope = float((ahead - before) / (2 * step))
@@ -93,7 +93,7 @@ def test_posterior_and_evidence_are_those_of_weighted_draws(outcome, trials):
     exact = (weight * f).sum(dim=0)
     spread = (weight * (f - exact).square()).sum(dim=0).sqrt()
 
-    sites = sites_of(K, mean, outcome, y, n)
+    sites = sites_of(K, mean, outcome, Results(y, n))
     inverse = torch.linalg.inv(K + sites.noise.diag())
     found = mean + K @ inverse @ (sites.value - mean)
     sigma = (K - K @ inverse @ K).diagonal().sqrt()
@@ -113,9 +113,8 @@ def test_slopes_are_the_gradient_of_the_evidence(outcome):
 
     def sites(lengthscale: float, mean: float):
         at = torch.full_like(X, mean)
-        return sites_of(
-            covariance(X, lengthscale), at, outcome, y, 0 * y + 1, least=None
-        )
+        K, results = covariance(X, lengthscale), Results(y, 0 * y + 1)
+        return sites_of(K, at, outcome, results, least=None)
 
     found, step = sites(0.3, 0.1), 1e-3
     difference = covariance(X, 0.3 + step) - covariance(X, 0.3 - step)
@@ -133,9 +132,10 @@ def test_trials_told_together_are_trials_told_one_by_one():
     K, mean, outcome = covariance(X), 0 * X, Binary()
     rows = torch.tensor([0] * 5 + [1] * 5 + [2] * 5)
     each = torch.tensor([1, 1, 1, 1, 0] + [1, 1, 0, 0, 0] + [0] * 5).double()
-    alone = sites_of(K[rows][:, rows], mean[rows], outcome, each, 0 * each + 1)
+    one_by_one = Results(each, 0 * each + 1)
+    alone = sites_of(K[rows][:, rows], mean[rows], outcome, one_by_one)
     shares = torch.tensor([0.8, 0.4, 0.0]).double()
-    joint = sites_of(K, mean, outcome, shares, 5 + 0 * X)
+    joint = sites_of(K, mean, outcome, Results(shares, 5 + 0 * X))
     found = []
     for sites, at in ((alone, rows), (joint, torch.arange(3))):
         inner = K[at][:, at] + sites.noise.diag()
@@ -151,7 +151,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
         F[:, 2] = (3 * F[:, 2]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = latent_kernel(5 if words else 3, words)
-    fit = _Fit(F, y, 0 * y + 1, Binary(guess=0.1), kernel, [1])
+    fit = _Fit(F, Results(y, 0 * y + 1), Binary(guess=0.1), kernel, [1])
     x = fit.start + 0.1
     _, gradient = fit(x)
     for i in range(len(x)):

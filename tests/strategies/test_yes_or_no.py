@@ -237,7 +237,7 @@ def test_any_region_of_probabilities_is_decided(goal):
         rule=Straddle(),
         beta=9.0,
         batch_size=30,
-        max_observations=120,
+        max_observations=240,
     )
     answer = played(strategy, p).classification
     truth = goal.values.cells.agreed(goal.values.allowed([p], [p], strictly=False))
