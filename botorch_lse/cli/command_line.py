@@ -65,6 +65,7 @@ _TRIES = 3
 LEAST = {
     "batch": 1,
     "budget": 1,
+    "max_repeats": 1,
     "seed": 0,
     "epsilon": 0,
     "noise_std": 0,

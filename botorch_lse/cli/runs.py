@@ -266,15 +266,17 @@ class Run:
         found, noise = self.settings, self.settings.noise_std
         noise = None if noise is None else self.scale.noise(noise)
         asked, make = (self.level, self.epsilon), strategies.Above
+        most = len(self.pool) * (found.max_repeats or found.batch)
         strategy = strategies.Strategy(
             self.pool,
             make(*asked) if found.kind is None else found.kind.goal(*asked),
             model=strategies.GaussianProcess(
                 noise_std=noise, n_initial=found.first, outcome=self.outcome
             ),
-            batch_size=found.batch,
+            batch_size=min(found.batch, most),
             beta=found.beta,
             max_observations=found.budget,
+            max_repeats=found.max_repeats,
             audit=(found.audit[0], found.audit[1]) if found.audit else None,
         )
         if self.measured.earlier.values:
@@ -601,7 +603,9 @@ def told(strategy: ComposedStrategy, state: State, group: Observations) -> State
 
     n = looks_of_all(state, group) if group.round is None else 0
     told = group.at_round(state.round + n)
-    return replace(strategy, batch_size=len(group)).tell(state, told)
+    most = len(strategy.pool) * (strategy.max_repeats or len(group))
+    size = min(len(group), most)  # a batch of more is refused
+    return replace(strategy, batch_size=size).tell(state, told)
 
 
 def filled_up(
@@ -619,7 +623,9 @@ def filled_up(
 
     rows = list[int]()
     while len(rows) < size:
-        asking = replace(strategy, batch_size=size - len(rows))
+        # A strategy's batch is as large as the settings' where the repeats allow it.
+        n = min(size - len(rows), strategy.batch_size or size)
+        asking = replace(strategy, batch_size=n)
         try:
             # Of a round that holds the pending rows ``ask`` gives the rest alone.
             batch = asking.ask(state, pending=torch.tensor([*pending, *rows]).long())

@@ -64,6 +64,7 @@ class Settings:
         report: A page that ``next`` and ``answer`` write anew at each call.
         batch: How many lines the sheet has.
         budget: The largest number of measurements.
+        max_repeats: The largest number of measurements of one candidate.
         key: The column that names the candidates.
         inputs: The columns that describe the candidates; empty: all that vary.
         ignore: Columns that are no inputs, used where ``inputs`` is empty.
@@ -117,6 +118,9 @@ class Settings:
     )
     batch: int = _setting(8, "lines of a sheet", int)
     budget: int | None = _setting(None, "the largest number of measurements", int)
+    max_repeats: int | None = _setting(
+        None, "the largest number of measurements of one candidate, such as 1", int
+    )
     key: str | None = _setting(None, "the column that names the candidates")
     inputs: tuple[str, ...] = _setting(
         (), "the columns that describe the candidates", tuple
@@ -269,6 +273,18 @@ class Settings:
                 "Expected `out` to be another file than the candidates, which are "
                 f"never written, but got {self.out}. Name another sheet."
             )
+        if self.max_repeats is not None and self.max_repeats < 1:
+            raise ValueError(
+                "Expected `max_repeats` to be at least 1, but got "
+                f"{self.max_repeats}. Leave it out where candidates may be measured "
+                "any number of times."
+            )
+        if self.max_repeats is not None and self.trials is not None:
+            raise ValueError(
+                "Expected no `max_repeats` with `trials`, of which each line has its "
+                f"own number, but got {self.max_repeats}. Leave `max_repeats` out, or "
+                "`trials`, with a line for each trial."
+            )
 
     @property
     def _lost(self) -> str:
@@ -380,6 +396,7 @@ def _example(name: str) -> str:
         "audit": "[0.05, 0.05]",
         "beta": "9",
         "budget": "100",
+        "max_repeats": "1",
         "first": "20",
         "log_result": "true",
         "outcome": '"yes-no"',

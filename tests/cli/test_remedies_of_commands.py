@@ -1084,6 +1084,22 @@ case(
     "Name another sheet",
     Way(call=call_with("--out next.csv")),
 )
+case(
+    "settings:Settings.__post_init__#10",
+    stored(f"{TOML}max_repeats = 0\n"),
+    "next",
+    "Leave it out where candidates may be measured any number of times",
+    Way(stored(TOML)),
+)
+TRIALS = "next candidates.csv --above 0.7 --column y --outcome yes-no --ignore name"
+case(
+    "settings:Settings.__post_init__#11",
+    {},
+    f"{TRIALS} --trials n --max-repeats 2",
+    "Leave `max_repeats` out, or `trials`, with a line for each trial",
+    Way(call=f"{TRIALS} --trials n"),
+    Way(call=f"{TRIALS} --max-repeats 2"),
+)
 
 
 def _first_settings() -> str:
