@@ -153,6 +153,8 @@ class Run:
         elif self.world.outcome is not None:
             F = results_of(self.world.outcome, F, noise, generator)
             std = 0 * std
+        if self.case["asks"] == worlds.ONE_CLASS:
+            F[:, 1] = 1 - F[:, 0]
         y = (F + std * noise).mul(1e6).round() / 1e6
         return y[:, 0] if self.world.is_one_number else y
 

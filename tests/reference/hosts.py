@@ -38,7 +38,7 @@ from botorch_lse.ax import (
 from botorch_lse.cli.kinds import PAIRS
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
-from botorch_lse.strategies import Binary, Counts, Ordinal, State
+from botorch_lse.strategies import Binary, Classes, Counts, Ordinal, State
 from tests.ax.worlds import fresh_state, node_of, same_state
 
 REFUSALS = (ValueError, TypeError, BotorchError, AxError)
@@ -574,24 +574,33 @@ class ByTables:
         self.frame, self.n = frame, n
         self.valued = set[str]()
         self.asked = set[tuple[str, ...]]()
-        self.pair = run.rng.choice(PAIRS) if run.world.outcome == Binary() else None
+        self.words: tuple[str, ...] = ()  # of results that are 1 and 0
+        if isinstance(run.world.goal, Classes):
+            self.words = run.world.goal.names
+        elif run.world.outcome == Binary():
+            self.words = run.rng.choice(PAIRS)
 
     @property
     def options(self) -> list[str]:
         r"""The first call."""
         case, goal = self.run.case, self.world.goal
-        side = self.rng.choice(["above", "below"])
+        has_classes = isinstance(goal, Classes)
+        side = "above" if has_classes else self.rng.choice(["above", "below"])
         found = [f"--{side}={goal.threshold}", f"--epsilon={goal.epsilon}"]
         found += [f"--batch={case['batch']}", f"--seed={self.rng.randrange(9)}"]
         given = {
             "--budget": case["budget"],
+            "--max-repeats": str(self.run.strategy.max_repeats),
             "--first": case["initial"],
             "--beta": {"beta=4": "4"}.get(case["width"], "None"),
             "--noise-std": {"known": "0.1", "exact": "0"}.get(case["noise"], "None"),
             "--audit": "0.4,0.2" if case["audit"] == "audited" else "None",
         }
         found += [f"{name}={x}" for name, x in given.items() if x != "None"]
-        found += ["--outcome=yes-no"] if self.pair else []
+        if has_classes:
+            found += ["--outcome=classes", f"--classes={','.join(self.words)}"]
+        elif self.words:
+            found += ["--outcome=yes-no"]
         found += ["--outcome=counts"] if self.world.outcome == Counts() else []
         if isinstance(outcome := self.world.outcome, Ordinal):
             found += ["--outcome=grades", f"--grades={outcome.grades}"]
@@ -666,6 +675,15 @@ class ByTables:
         # Lines stay that were open when somebody measured something else.
         is_kept = limit is None or n <= limit or asked <= self.asked
         must(is_kept, f"{n} measurements, and {limit} are allowed")
+        most, pool = self.run.strategy.max_repeats, self.run.strategy.pool
+        if most is not None:
+            names, each = self.names_of(pool.to_frame()), state.uses(len(pool))
+            uses = dict(zip(names, each.tolist(), strict=True))
+            out = Counter(self.names_of(lines))
+            new = [line not in self.asked for line in lines.itertuples(index=False)]
+            for name in {*self.names_of(lines[new])}:
+                n = uses[name] + out[name]
+                must(n <= most, f"{name} is measured {n} times")
         self.asked = asked
         if self.run.n_told > self.run.most:
             raise CutError
@@ -680,8 +698,8 @@ class ByTables:
         named = self.names_of(sheet)
 
         def value(name: str) -> str:
-            y = float(self.run.values(torch.tensor([row_of[name]])))
-            return f"{y:.6f}" if self.pair is None else self.pair[1 - int(y)]
+            y = float(self.run.values(torch.tensor([row_of[name]])).view(-1)[0])
+            return self.words[1 - int(y)] if self.words else f"{y:.6f}"
 
         for line in sheet.index[sheet["y"] == ""]:
             chance, word = self.rng.random(), value(named[line])

@@ -108,6 +108,8 @@ class Asked:
         return kind(ups, (self.epsilon, self.epsilon))
 
 
+ONE_CLASS = "Classes, one a row"
+"""Classes of which each measurement finds one, as in a table."""
 GOALS: dict[str, Callable[[Asked], Any]] = {
     "Above": Asked.above,
     "Above, by row": Asked.by_row,
@@ -115,6 +117,7 @@ GOALS: dict[str, Callable[[Asked], Any]] = {
     "Between": Asked.between,
     "Levels": Asked.levels,
     "Classes": Asked.classes,
+    ONE_CLASS: Asked.classes,
     "And": lambda asked: asked.above() & asked.below(1),
     "And, one output": lambda asked: asked.above() & S.Below(
         asked.unit(asked.shift + 0.9), asked.epsilon, output=asked.names[0]
@@ -130,9 +133,10 @@ GOALS: dict[str, Callable[[Asked], Any]] = {
 }  # fmt: skip
 REGIONS = [name for name in GOALS if name in (
     "Above", "Above, by row", "Below", "Between", "Levels", "And", "And, one output",
-    "Or", "Not", "Classes",
+    "Or", "Not", "Classes", ONE_CLASS,
 )]  # fmt: skip
-OF_TWO = ("And", "Or", "Classes", "ParetoByDifferences", "ParetoByRectangles")
+OF_TWO = ("And", "Or", "Classes", ONE_CLASS, "ParetoByDifferences",
+          "ParetoByRectangles")  # fmt: skip
 
 
 # --- rules and stops ------------------------------------------------------------------
@@ -408,14 +412,13 @@ NEEDS: list[Need] = [
     ("host", ENGINES, "pool", IN_COLUMNS),
     ("host", ["command line"], "pool", [*IN_COLUMNS, *AT_SOURCES]),
     ("host", ["gest-api"], "batch", ["None"]),
-    ("host", ["command line"], "asks", ["Above"]),
+    ("host", ["command line"], "asks", ["Above", ONE_CLASS]),
     ("host", ["command line"], "rule", [OWN]),
     ("host", ["command line"], "model", ["learnt", "Binary", "Counts", "Ordinal"]),
     ("host", ["command line"], "prior", ["as it is"]),
     ("host", ["command line"], "history", ["none"]),
     ("host", ["command line"], "noise", ["learnt", "known", "exact"]),
     ("host", ["command line"], "batch", but("batch", "None")),
-    ("host", ["command line"], "repeats", ["None"]),
     ("host", ["command line"], "content", ["none"]),
     ("host", ["command line"], "width", ["theorem", "beta=4"]),
     ("host", ["command line"], "events", but("events", "pending")),
@@ -446,6 +449,8 @@ NEEDS: list[Need] = [
     ("model", [*OF_SOURCES, "source_kernel"], "pool", AT_SOURCES),
     ("model", ["FidelityDiscrepancies"], "pool", ["fidelity"]),
     ("model", ["source_kernel"], "pool", ["sources"]),
+    ("asks", [ONE_CLASS], "model", [*OUTCOMES[:2]]),
+    ("asks", [ONE_CLASS], "history", ["none"]),
     ("model", ["source_kernel"], "prior", ["as it is"]),
     ("model", ["source_kernel"], "noise", ["known", "exact", "by row"]),
     ("pool", ["noise levels"], "asks", ["TruVaRStrategy"]),
@@ -937,6 +942,8 @@ class Maker:
     def world(self) -> World:
         F, past = self.data()
         F = F if self.outcome is None else self.unit(F)
+        if self.case["asks"] == ONE_CLASS:
+            F = torch.stack((F[:, 0], 1 - F[:, 0]), dim=-1)
         asked, limits = self.asked(), self.limits()
         asks, noise = self.case["asks"], self.case["noise"]
         believed = self.believed(past)
