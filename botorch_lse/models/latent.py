@@ -25,6 +25,7 @@ from botorch_lse.models.fitted import (
 )
 from botorch_lse.models.gaussian_process import GPPrior, held
 from botorch_lse.models.marginal import Term, term_of
+from botorch_lse.models.memory import remembered_point
 from botorch_lse.models.outcomes import Outcome, Results
 
 UNIT = 2.0
@@ -87,10 +88,17 @@ def fit_latent_gp(
     points, results = by_point(X, y, trials)
     given = outcome.joined(results), outcome, kernel, columns
     fit = _Fit(inputs(X[points]), *given)
-    found = scipy.optimize.minimize(
-        fit, fit.start, jac=True, bounds=fit.bounds, options={"maxiter": FIT_STEPS}
-    )
-    fit.set(found.x)
+    start, own = fit.start, fit.results
+
+    def search() -> list[float]:
+        most = {"maxiter": FIT_STEPS}
+        of_fit = {"jac": True, "bounds": fit.bounds, "options": most}
+        x: list[float] = scipy.optimize.minimize(fit, start, **of_fit).x.tolist()
+        return x
+
+    asked, told = f"{outcome}|{columns}", (fit.F, own.y, own.trials, own.place)
+    found = remembered_point(asked, kernel, told, len(start), search)
+    fit.set(np.array(found))
     unit = torch.tensor(UNIT, dtype=torch.float64)
     parts = held(fit.mean), held(kernel), unit, 0 * unit
     return GPPrior(*parts, transform_inputs=held(inputs), outcome=fit.outcome)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from gpytorch.models import ExactGP
 from torch import Tensor
+from torch.nn import Module
 
 PACKAGES = ("botorch-lse", "botorch", "gpytorch", "torch", "scipy")
 """The packages that compute a fit, or say what is fitted."""
@@ -51,7 +52,12 @@ class FitMemory:
             fit: Fits it and returns what it attains.
         """
         parameters, before = list(model.parameters()), torch.get_rng_state()
-        key = _hash_of(model, before)
+        inputs: Any = model.train_inputs
+        noise = getattr(model.likelihood, "noise", None)  # if known, no parameter
+        # What is held as it is.
+        held = [name for name, p in model.named_parameters() if not p.requires_grad]
+        parts = *inputs, model.train_targets, noise, before
+        key = _hash_of(f"{held}", model, *parts)
         found = self.used.get(key, self.known.get(key))
         if found is not None and _set(parameters, found[1:]):
             self.used[key] = found
@@ -64,6 +70,21 @@ class FitMemory:
             flat = [p.detach().double().flatten().tolist() for p in parameters]
             self.used[key] = [value, *flat]
         return value
+
+    def point(self, key: str, n: int, search: Callable[[], list[float]]) -> list[float]:
+        r"""The ``n`` numbers that a search finds, which is made if they are not known.
+
+        Args:
+            key: What it is a function of, as a hash.
+            n: How many there are.
+            search: Finds them.
+        """
+        found = self.used.get(key, self.known.get(key))
+        if found is None or [len(part) for part in found[1:]] != [n]:
+            found = [0.0, search()]
+        if _is_fit(found):
+            self.used[key] = found
+        return list(found[1])
 
 
 _MEMORY: ContextVar[FitMemory | None] = ContextVar("fits", default=None)
@@ -83,6 +104,28 @@ def remembered(model: ExactGP, fit: Callable[[], float]) -> float:
     r"""The outcome of a fit, looked up where fits are remembered."""
     memory = _MEMORY.get()
     return fit() if memory is None else memory.fits(model, fit)
+
+
+def remembered_point(
+    words: str,
+    module: Module,
+    parts: Iterable[Tensor],
+    n: int,
+    search: Callable[[], list[float]],
+) -> list[float]:
+    r"""The ``n`` numbers that a search finds, looked up where fits are remembered.
+
+    Args:
+        words: What the search is about.
+        module: A part of a model, as it is before the search.
+        parts: All other numbers of which the search is a function.
+        n: How many numbers it finds.
+        search: Finds them, without random numbers.
+    """
+    memory = _MEMORY.get()
+    if memory is None:
+        return search()
+    return memory.point(_hash_of(words, module, *parts), n, search)
 
 
 def _is_fit(found: Any) -> bool:
@@ -108,15 +151,9 @@ def _set(parameters: Iterable[Tensor], values: list[list[float]]) -> bool:
     return True
 
 
-def _hash_of(model: ExactGP, random: Tensor) -> str:
-    digest = hashlib.sha256(f"{_versions()}|{model}".encode())
-    inputs: Any = model.train_inputs
-    noise = getattr(model.likelihood, "noise", None)  # where it is known, no parameter
-    parts = [*inputs, model.train_targets, noise, random]
-    named = [*model.state_dict().items(), *((str(i), p) for i, p in enumerate(parts))]
-    # What is held as it is.
-    held = [name for name, p in model.named_parameters() if not p.requires_grad]
-    digest.update(f"{held}|".encode())
+def _hash_of(words: str, module: Module, *parts: Tensor | None) -> str:
+    digest = hashlib.sha256(f"{_versions()}|{module}|{words}|".encode())
+    named = [*module.state_dict().items(), *((str(i), p) for i, p in enumerate(parts))]
     for name, part in named:
         if isinstance(part, Tensor):
             digest.update(f"{name}|{tuple(part.shape)}|{part.dtype}|".encode())

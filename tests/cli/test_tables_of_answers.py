@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy
 import torch
 
 from botorch_lse.cli.kinds import PAIRS
@@ -287,6 +288,28 @@ def test_equal_results_decide_nothing(lab: Lab) -> None:
     said = lab.call(CALL)
     assert "0 above, 0 below, 20 undecided" in said
     assert "All results so far are alike: nothing is decided before there are a" in said
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["yes-no", "classes --classes yes,no,maybe", "grades --grades 2 --at-least 1"],
+)
+def test_fits_to_answers_are_remembered(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    names = "1", "0"
+    if "classes" in kind:
+        names = "yes", "no"
+    with_results(lab, *(f"n{i:02d},{names[i < 10]}" for i in range(2, 18)))
+    lab.call(f"{CALL.replace('yes-no', kind)} --first 8")
+    before = lab.contents()
+
+    def minimize(*given: object, **options: object) -> None:
+        raise AssertionError("a fit is searched for again")
+
+    monkeypatch.setattr(scipy.optimize, "minimize", minimize)
+    lab.call("next")
+    assert lab.contents() == before
 
 
 def test_words_of_two_pairs_are_asked_about(lab: Lab) -> None:

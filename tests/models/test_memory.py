@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import math
 from functools import partial
+from typing import Any
 
 import pytest
+import scipy
 import torch
 from gpytorch.models import ExactGP
 
@@ -14,7 +16,9 @@ from botorch_lse.models.fitted import (
     fit_multi_task_gp,
     fit_single_task_gp,
 )
+from botorch_lse.models.latent import fit_latent_gp
 from botorch_lse.models.memory import FitMemory, remembering
+from botorch_lse.models.outcomes import Binary, Counts, Ordinal
 
 X = torch.linspace(0, 1, 7).double().unsqueeze(-1)
 Y = (6 * X).sin()
@@ -105,3 +109,63 @@ def test_a_fit_of_another_form_is_made_again(made) -> None:
     assert FitMemory({key: [value, *spoilt]}).known == {}
     assert FitMemory({key: [math.inf, *parameters]}).known == {}
     assert FitMemory(memory.used).known == memory.used
+
+
+@pytest.fixture
+def searches(monkeypatch) -> list[Any]:
+    r"""The searches for the parameters of latent processes."""
+    given, found = scipy.optimize.minimize, list[Any]()
+
+    def minimize(*parts, **options):
+        found.append(parts)
+        return given(*parts, **options)
+
+    monkeypatch.setattr(scipy.optimize, "minimize", minimize)
+    return found
+
+
+ANSWERS = torch.tensor([0, 0, 1, 0, 1, 1, 1]).double()
+ONES = torch.ones(7).double()
+
+
+@pytest.mark.parametrize(
+    "outcome", [Binary(guess=0.1), Counts(), Ordinal(3, 1)], ids=str
+)
+def test_a_remembered_fit_of_an_outcome_is_the_same(outcome, searches) -> None:
+    points, first = X[[0, 1, 2, 2, 4, 5, 6]], FitMemory()
+    given = points, ANSWERS, ONES, BOUNDS, outcome
+    with remembering(first):
+        one = fit_latent_gp(*given)
+    again = FitMemory(json.loads(json.dumps(first.used)))
+    with remembering(again):
+        two = fit_latent_gp(*given)
+    assert len(searches) == 1
+    assert again.used == first.used
+    assert one.outcome == two.outcome
+    F = one.features(X)
+    assert torch.equal(one.mean(F), two.mean(F))
+    assert torch.equal(one.covariance(F, F), two.covariance(F, F))
+    (key,) = first.used
+    wrong = FitMemory({key: [0.0, [1.0]]})
+    with remembering(wrong):
+        fit_latent_gp(*given)
+    assert len(searches) == 2
+    assert wrong.used == first.used
+    fit_latent_gp(*given)  # outside of the context nothing is looked up
+    assert len(searches) == 3
+
+
+def test_another_question_about_answers_is_searched(searches) -> None:
+    memory, outcome = FitMemory(), Binary()
+    with remembering(memory):
+        for n in range(2):
+            fit_latent_gp(X, ANSWERS, ONES, BOUNDS, outcome)
+            fit_latent_gp(X, 1 - ANSWERS, ONES, BOUNDS, outcome)
+            fit_latent_gp(X, ANSWERS, 2 * ONES, BOUNDS, outcome)
+            fit_latent_gp(X, ANSWERS, ONES, 2 * BOUNDS, outcome)
+            fit_latent_gp(X, ANSWERS, ONES, BOUNDS, Binary(lapse=0.1))
+            fit_latent_gp(X, ANSWERS, ONES, BOUNDS, outcome, rising=[0])
+            fit_latent_gp(MIXED, ANSWERS, ONES, CUBE, outcome, {1: 2})
+            fit_latent_gp(MIXED, ANSWERS, ONES, CUBE, outcome)
+            fit_latent_gp(MIXED, ANSWERS, ONES, CUBE, outcome, is_sum=False)
+            assert len(searches) == len(memory.used) == 9, n
