@@ -16,6 +16,7 @@ from botorch_lse.models.expectation import residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
 from botorch_lse.models.outcomes import Outcome, Results
 from botorch_lse.strategies import Above, Binary, GaussianProcess, Ordinal, Strategy
+from tests.models.slopes import assert_gradient
 
 OUTCOMES = [
     Ordinal(4, at_least=2, cutpoints=(-1.2, 0.0, 0.4)),
@@ -227,16 +228,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(at_least):
     y = (4 * F[:, 0]).floor()
     asked = Ordinal(4, at_least=at_least)
     fit = _Fit(F, Results(y, 0 * y + 1), asked, latent_kernel(2), [0])
-    x = fit.start + 0.1
-    _, gradient = fit(x)
-    for i in range(len(x)):
-        step, ends = 1e-4, []
-        for sign in (1, -1):
-            moved = x.copy()
-            moved[i] += sign * step
-            ends.append(fit(moved)[0])
-        slope = (ends[0] - ends[1]) / (2 * step)
-        assert gradient[i] == pytest.approx(slope, rel=2e-3, abs=2e-4)
+    assert_gradient(fit)
 
 
 @pytest.mark.parametrize("at_least", [1, 2, 3])

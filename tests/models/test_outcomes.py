@@ -11,6 +11,7 @@ from torch import Tensor
 from botorch_lse.models.expectation import residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
 from botorch_lse.models.outcomes import Binary, Results
+from tests.models.slopes import assert_gradient
 
 DRAWS = 400_000
 OUTCOMES = [Binary(), Binary(guess=0.5, lapse=0.04), Binary(lapse=0.1)]
@@ -152,17 +153,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = latent_kernel(5 if words else 3, words)
     fit = _Fit(F, Results(y, 0 * y + 1), Binary(guess=0.1), kernel, [1])
-    x = fit.start + 0.1
-    _, gradient = fit(x)
-    for i in range(len(x)):
-        step = 1e-4
-        ends = []
-        for sign in (1, -1):
-            moved = x.copy()
-            moved[i] += sign * step
-            ends.append(fit(moved)[0])
-        slope = (ends[0] - ends[1]) / (2 * step)
-        assert gradient[i] == pytest.approx(slope, rel=2e-3, abs=2e-4)
+    assert_gradient(fit)
 
 
 def test_a_fit_finds_which_input_matters():

@@ -13,6 +13,7 @@ from botorch_lse.models.expectation import Sites, by_point, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
 from botorch_lse.models.outcomes import Binary, Counts, Ordinal, Outcome, Results
 from tests.covering import covering
+from tests.models.slopes import assert_gradient
 
 GUESSED = Binary(guess=0.3, lapse=0.05)
 CUT = Ordinal(3, at_least=1, cutpoints=(-0.5, 1.0))
@@ -118,16 +119,7 @@ def test_gradient_of_a_fit_to_repeats_is_that_of_its_loss(outcome):
     points, results = by_point(F[place], y, 0 * y + 1)
     kernel = latent_kernel(2)
     fit = _Fit(F[place][points], outcome.joined(results), outcome, kernel, [1])
-    x = fit.start + 0.1
-    _, gradient = fit(x)
-    for i in range(len(x)):
-        step, ends = 1e-4, []
-        for sign in (1, -1):
-            moved = x.copy()
-            moved[i] += sign * step
-            ends.append(fit(moved)[0])
-        slope = (ends[0] - ends[1]) / (2 * step)
-        assert gradient[i] == pytest.approx(slope, rel=2e-3, abs=2e-4)
+    assert_gradient(fit)
 
 
 @pytest.mark.parametrize("far", [-12.0, 9.0])
