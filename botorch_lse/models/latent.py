@@ -10,8 +10,9 @@ import numpy as np
 import scipy  # which loads its packages when they are first used
 import torch
 from botorch.models.transforms import Normalize
-from gpytorch.kernels import Kernel
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from gpytorch.means import Mean
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_lse.models.expectation import Sites, by_point, sites_of
@@ -21,6 +22,7 @@ from botorch_lse.models.fitted import (
     default_kernel,
     mixed_kernel,
     scaled,
+    with_lengthscale_prior,
     word_codes,
 )
 from botorch_lse.models.gaussian_process import GPPrior, held
@@ -34,6 +36,11 @@ These are for values of unit variance. With 2 for 1, results are close to certai
 parts of the pool, as they often are. With 1 probabilities were drawn to the middle: on
 nine functions intervals of 95 % held 69 % of the truth after 60 answers and 85 % after
 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
+LENGTHSCALE, LENGTHSCALE_SPREAD = 0.5, 0.7
+"""The median of the prior of lengthscales of one input, on the unit cube, and the
+standard deviation of their logarithm. With ``k`` inputs the median is ``sqrt(k)`` times
+as long. The medians of models of numbers, 4 and longer, suit values, which soon correct
+them. A yes or no says too little for that (docs/what_was_tried.md)."""
 MEAN_SPREAD = 1.0
 """The prior standard deviation of the latent mean, in units; its prior mean is 0."""
 FARTHEST_MEAN = 4.0
@@ -64,8 +71,8 @@ def fit_latent_gp(
 ) -> GPPrior:
     r"""The latent process whose results are likeliest, priors considered.
 
-    Kernels and priors are those of the default models of numbers and words, in units of
-    ``UNIT``; the noise of a yes or no is 1.
+    Kernels are those of the default models of numbers and words, in units of ``UNIT``,
+    with shorter lengthscales beforehand; the noise of a yes or no is 1.
 
     Args:
         X: ``n x d`` measured points.
@@ -115,10 +122,23 @@ def latent_kernel(
         is_sum: Whether numbers have functions of their own; see ``fit_latent_gp``.
     """
     if words:
-        return mixed_kernel(d, words)
-    if is_sum and 1 < d <= MOST_ADDITIVE:
-        return additive_kernel(d)
-    return scaled(default_kernel(d), 1.0)
+        kernel: Kernel = mixed_kernel(d, words)
+    elif is_sum and 1 < d <= MOST_ADDITIVE:
+        kernel = additive_kernel(d)
+    else:
+        kernel = scaled(default_kernel(d), 1.0)
+    for part in kernel.modules():
+        if isinstance(part, (RBFKernel, MaternKernel)):
+            _expect_variation(part)
+    return kernel
+
+
+def _expect_variation(kernel: RBFKernel | MaternKernel) -> None:
+    r"""Give a kernel the prior of lengthscales that suits few and coarse results."""
+    median = torch.tensor(LENGTHSCALE, dtype=torch.float64)
+    median = median * kernel.lengthscale.numel() ** 0.5
+    spread = torch.tensor(LENGTHSCALE_SPREAD, dtype=torch.float64)
+    with_lengthscale_prior(kernel, LogNormalPrior(median.log(), spread), median)
 
 
 class RisingMean(Mean):

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from gpytorch.kernels import MaternKernel, RBFKernel
 from torch import Tensor
 
 from botorch_lse.models.expectation import residuals_ahead, sites_of
@@ -154,6 +155,21 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
     kernel = latent_kernel(5 if words else 3, words)
     fit = _Fit(F, Results(y, 0 * y + 1), Binary(guess=0.1), kernel, [1])
     assert_gradient(fit)
+
+
+@pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
+def test_lengthscales_expect_variation_whatever_the_kernel(given):
+    parts = [k for k in latent_kernel(*given).modules() if is_of_numbers(k)]
+    assert parts
+    for part in parts:
+        prior, root = part.lengthscale_prior, part.lengthscale.numel() ** 0.5
+        assert float(prior.loc.exp()) == pytest.approx(0.5 * root)
+        assert float(prior.scale) == pytest.approx(0.7)
+        assert part.lengthscale.unique().tolist() == pytest.approx([0.5 * root])
+
+
+def is_of_numbers(kernel) -> bool:
+    return isinstance(kernel, (MaternKernel, RBFKernel))
 
 
 def test_a_fit_finds_which_input_matters():
