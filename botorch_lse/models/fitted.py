@@ -611,7 +611,11 @@ def _double(value: float) -> Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
-def unfitted_prior(bounds: Tensor, words: Mapping[int, int] | None = None) -> GPPrior:
+def unfitted_prior(
+    bounds: Tensor,
+    words: Mapping[int, int] | None = None,
+    kernel: Kernel | None = None,
+) -> GPPrior:
     r"""The default model's prior before any data: scaled inputs, unit variance.
 
     It is used to choose the first observations; nothing is classified with it.
@@ -619,12 +623,13 @@ def unfitted_prior(bounds: Tensor, words: Mapping[int, int] | None = None) -> GP
     Args:
         bounds: ``2 x d`` bounds of the pool.
         words: The first column of each word, and its number of levels.
+        kernel: Another kernel than that of numbers, on the same inputs.
     """
     d = bounds.shape[-1]
     if not words:
-        prior = GPPrior.from_kernel(default_kernel(d))
+        prior = GPPrior.from_kernel(kernel or default_kernel(d))
         return replace(prior, transform_inputs=Normalize(d, bounds=bounds).eval())
-    codes, kernel = word_codes(bounds, words).eval(), mixed_kernel(d, words)
+    codes, kernel = word_codes(bounds, words).eval(), kernel or mixed_kernel(d, words)
     prior = replace(GPPrior.from_kernel(kernel), transform_inputs=codes)
     point = bounds[:1].clone()  # the variance is the same everywhere
     for first, n in words.items():

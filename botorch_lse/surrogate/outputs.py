@@ -34,11 +34,13 @@ from botorch_lse.surrogate.layout import MOST_FIRST_INPUTS, SHARE_FIRST, Layout
 from botorch_lse.surrogate.remarks import LEAST_VALUES, NORMAL, are_skewed, gross
 
 if TYPE_CHECKING:
-    from botorch_lse.models import fitted
+    from botorch_lse.models import fitted, latent
     from botorch_lse.surrogate.burn_in import BurnIn
-else:  # both bring SciPy
+else:  # they bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
+    latent = LazyModule("botorch_lse.models.latent")
 from botorch_lse.surrogate.learning import (
+    ADDITIVE,
     GROWTH,
     REFITTED_EACH_ROUND,
     UNFITTED_NOISE,
@@ -54,6 +56,10 @@ FIRST_PER_INPUT, LEAST_FIRST = 2, 10
 """The number of initial rows for each input, beside two, and the least number of them.
 The rule then chooses with a model of the values so far, which decides nothing yet. That
 leaves three quarters of the wrong rows that ten blind rows for each input leave."""
+FIRST_OF_RESULTS = 4
+"""The number of initial rows for each input where results are no values.
+An answer of yes or no says so little that rules chose by models that were wrong: of
+runs that began with ten rows, some knew less than rows spread evenly had told."""
 DECIDING_PER_INPUT = 10
 """The number of measurements per input before a learnt model decides anything.
 With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early
@@ -151,7 +157,10 @@ class GaussianProcesses:
             return 0
         if self.layout.has_sources:
             return sum(self.layout.first_of_sources)
-        each = max(FIRST_PER_INPUT * self._n_inputs + 2, LEAST_FIRST)
+        each = FIRST_PER_INPUT * self._n_inputs + 2
+        if self.has_outcomes:
+            each = FIRST_OF_RESULTS * self._n_inputs
+        each = max(each, LEAST_FIRST)
         share = int(SHARE_FIRST * len(self.pool) / self.layout.n_each)
         each = min(each, max(share, REPEATS)) * self.layout.n_each
         return min(self._not_told(each), self.wanted_to_decide)
@@ -289,8 +298,11 @@ class GaussianProcesses:
                 self.pool, self.pool.X[:0] if old is None else old.X
             )
         if prior is None:
-            words = dict(self.candidates.words.values())
-            prior = fitted.unfitted_prior(self.candidates.bounds, words)
+            bounds, words = self.candidates.bounds, dict(self.candidates.words.values())
+            # It spreads first rows as finely as results are expected to vary.
+            parts = bounds.shape[-1], words, self.outputs[0].family == ADDITIVE
+            kernel = latent.latent_kernel(*parts) if self.has_outcomes else None
+            prior = fitted.unfitted_prior(bounds, words, kernel)
         return self.outputs[0].unfitted(prior)
 
     def of_priors(

@@ -139,6 +139,24 @@ def test_a_replay_gives_the_same_answer_and_the_same_rows(model):
     assert torch.equal(strategy.ask(again).order, strategy.ask(state).order)
 
 
+def test_four_first_rows_for_each_input_are_chosen_whatever_they_show():
+    X = torch.rand(200, 3, generator=torch.Generator().manual_seed(0)).double()
+    strategy = Strategy(Pool(X), Above(LEVEL), model=GaussianProcess(outcome=Binary()))
+
+    def rows_where(is_yes: Tensor) -> list[int]:
+        state, rows = strategy.init(seed=0), list[int]()
+        for _ in range(15):
+            batch = strategy.ask(state)
+            rows += batch.order.tolist()
+            state = strategy.tell(state, batch.observe(is_yes[batch.order].double()))
+        return rows
+
+    one, other = rows_where(X[:, 0] > 0.5), rows_where(X[:, 1] < 0.4)
+    assert one[:12] == other[:12]
+    assert len(set(one[:12])) == 12
+    assert one != other
+
+
 def test_equal_answers_teach_no_model_and_new_rows_come():
     pool = line()
     model = GaussianProcess(outcome=Binary())
