@@ -110,7 +110,16 @@ def _add_own(name: str, command: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME=COMMAND",
-            help="a peer's package that chooses rows as well (peers packages)",
+            help="a peer's package that chooses rows as well (packages, outcomes)",
+        )
+    if name in ("peers", "speed"):
+        command.add_argument(
+            "--only",
+            action="append",
+            default=[],
+            metavar="WHAT",
+            help="measure one line of the table and no other, such as qEAVC (growth), "
+            "or one problem (outcomes)",
         )
     if name == "guarantee":
         command.add_argument(
@@ -122,13 +131,6 @@ def _add_own(name: str, command: argparse.ArgumentParser) -> None:
     if name == "speed":
         command.add_argument(
             "--device", default="cpu", help="where to compute, such as cuda (rows)"
-        )
-        command.add_argument(
-            "--only",
-            action="append",
-            default=[],
-            metavar="WHAT",
-            help="measure one line of the table and no other, such as qEAVC (growth)",
         )
 
 
@@ -175,8 +177,8 @@ def _options(chosen: argparse.Namespace, runs: int) -> Options:
         # Which of these a command has was said above; the others stay as they are.
         names = [field.name for field in fields(Options)]
         given = {name: getattr(chosen, name) for name in names if name in chosen}
-        if "packages" in given:
-            given["packages"] = tuple(given["packages"])
+        for name in {"packages", "only"} & given.keys():
+            given[name] = tuple(given[name])
         record = given.get("record")
         if given.get("only_recorded") and (record is None or not record.exists()):
             came = "got none" if record is None else f"there is no {record}"

@@ -93,12 +93,30 @@ class Package:
         Raises:
             ValueError: If the script ended, or answers anything but ``q`` rows.
         """
-        return self.next_and_above(rows, y)[0]
+        return self.next_and_more(rows, y)[0]
 
     def next_and_above(self, rows: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None]:
         r"""``q`` rows that the peer wants measured, and those that it calls above.
 
         The latter (``N`` bools) only if it says so, by a model of its own.
+
+        Args:
+            rows: What was measured since it was asked last.
+            y: The values.
+
+        Raises:
+            ValueError: If the script ended, or answers anything but ``q`` rows.
+        """
+        chosen, answer = self.next_and_more(rows, y)
+        above = answer.get("above")
+        if above is not None:
+            above = torch.zeros(self.n_rows, dtype=torch.bool).index_fill_(
+                0, torch.tensor(above, dtype=torch.long), True
+            )
+        return chosen, above
+
+    def next_and_more(self, rows: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Any]]:
+        r"""``q`` rows that the peer wants measured, and its whole answer.
 
         Args:
             rows: What was measured since it was asked last.
@@ -115,12 +133,7 @@ class Package:
                 f"Expected {self.q} numbers of rows below {self.n_rows} from "
                 f"`{self.command}`, but got {found}."
             )
-        above = answer.get("above")
-        if above is not None:
-            above = torch.zeros(self.n_rows, dtype=torch.bool).index_fill_(
-                0, torch.tensor(above, dtype=torch.long), True
-            )
-        return torch.tensor(found, dtype=torch.long), above
+        return torch.tensor(found, dtype=torch.long), answer
 
     def answer(self) -> dict[str, Any]:
         r"""The next line of the peer.
@@ -177,16 +190,31 @@ def started(
     Raises:
         ValueError: If the script ended instead.
     """
+    stated: dict[str, Any] = {"X": case.pool.X.tolist()}
+    if not has_model:
+        features = case.prior.features(case.pool.X)
+        stated = {"X": features.tolist(), "process": stated_process(case)}
+    stated |= {"threshold": case.threshold, "noise_var": noise_var}
+    with running(command, {**stated, "q": q, "seed": seed}) as package:
+        yield package
+
+
+@contextmanager
+def running(command: str, stated: dict[str, Any]) -> Iterator[Package]:
+    r"""A peer's script that was told a case and is ready; it ends with the context.
+
+    Args:
+        command: What starts it, as in a shell.
+        stated: The case, with its rows ``X`` and ``q``.
+
+    Raises:
+        ValueError: If the script ended instead.
+    """
     pipe = subprocess.PIPE
     process = subprocess.Popen(shlex.split(command), stdin=pipe, stdout=pipe, text=True)
-    package = Package(command, process, len(case.pool), q)
+    package = Package(command, process, len(stated["X"]), stated["q"])
     try:
-        stated: dict[str, Any] = {"X": case.pool.X.tolist()}
-        if not has_model:
-            features = case.prior.features(case.pool.X)
-            stated = {"X": features.tolist(), "process": stated_process(case)}
-        stated |= {"threshold": case.threshold, "noise_var": noise_var}
-        package.say({**stated, "q": q, "seed": seed})
+        package.say(stated)
         package.answer()
         yield package
     finally:

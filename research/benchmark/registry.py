@@ -52,8 +52,10 @@ class Options:
         only_recorded: Nothing is run: tables are drawn of what ``record`` holds.
         engine: Where they run, one of ``ENGINES`` (the same and guarantee).
         device: Where to compute (speed rows).
-        only: What is measured, by its names; empty: everything (speed growth).
-        packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages).
+        only: What is measured, by its names; empty: everything (speed growth, peers
+            outcomes).
+        packages: ``NAME=COMMAND`` for each method of a peer's package (peers packages,
+            models and outcomes).
     """
 
     quick: bool = False

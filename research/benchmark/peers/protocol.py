@@ -6,9 +6,12 @@ import json
 import sys
 from collections.abc import Callable
 
-Chooser = Callable[[list[int], list[float]], "list[int] | tuple[list[int], list[int]]"]
+Chooser = Callable[
+    [list[int], list[float]],
+    "list[int] | tuple[list[int], list[int]] | dict[str, object]",
+]
 """From all rows measured so far and their values to the next ``q`` rows, and if the
-peer has a model of its own, the rows that are above by it."""
+peer has a model of its own, the rows that are above by it; or to a whole answer."""
 
 
 def serve(start: Callable[[dict], Chooser]) -> None:
@@ -28,8 +31,10 @@ def serve(start: Callable[[dict], Chooser]) -> None:
         rows += message["rows"]
         values += message["y"]
         chosen = choose(rows, values)
-        answer = {"rows": chosen}
-        if isinstance(chosen, tuple):
-            answer = {"rows": chosen[0], "above": chosen[1]}
-        answer = {name: [int(row) for row in own] for name, own in answer.items()}
+        if isinstance(chosen, dict):
+            answer = chosen
+        else:
+            parts = chosen if isinstance(chosen, tuple) else (chosen,)
+            lists = [[int(row) for row in own] for own in parts]
+            answer = dict(zip(("rows", "above"), lists, strict=False))
         print(json.dumps(answer), file=answers, flush=True)
