@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from statistics import median
 from typing import Any, Protocol
 
 import torch
@@ -42,8 +41,6 @@ SEEDS, QUICK_SEEDS = 20, 2
 ROWS, POINTS, BATCH = 1500, 1000, 10
 AT = (100, 250, 500)
 """The numbers of trials after which errors are compared."""
-DECISIONS = (50, 100, 250)
-"""The numbers of trials after which the time of a decision is shown."""
 TEST_SEED = 99
 """The seed of the points on which all runs of a problem are scored."""
 QUASI_RANDOM = "quasi-random"
@@ -90,7 +87,7 @@ class Player(Protocol):
     r"""A method in the middle of a run."""
 
     def next(self, rows: Tensor, y: Tensor) -> tuple[Tensor, float]:
-        r"""The next ``BATCH`` rows, given new answers, and the CPU seconds it took."""
+        r"""The next batch, given new answers, and the CPU seconds that it took."""
 
     def below(self) -> Tensor:
         r"""The probabilities that the points of the test are not above the level."""
@@ -104,18 +101,21 @@ class Ours:
         problem: What is asked of them.
         job: The run.
         test: ``n x d`` points.
+        q: The rows of a batch.
     """
 
-    def __init__(self, pool: Pool, problem: Problem, job: Job, test: Tensor) -> None:
+    def __init__(
+        self, pool: Pool, problem: Problem, job: Job, test: Tensor, q: int
+    ) -> None:
         self.goal = Above(problem.level)
         self.strategy = Strategy(
             pool,
             self.goal,
             model=GaussianProcess(outcome=Binary()),
             rule=METHODS[job.method],
-            batch_size=BATCH,
+            batch_size=q,
         )
-        self.state, self.test = self.strategy.init(job.seed), test
+        self.state, self.test, self.q = self.strategy.init(job.seed), test, q
         self.is_random = job.method == QUASI_RANDOM
         level = torch.tensor(problem.level, dtype=torch.float64)
         self.level = Binary().latent(level)
@@ -126,7 +126,7 @@ class Ours:
         told = self.strategy.tell(self.state, Observations(rows, y))
         self.state = state = reopened(told, self.goal)
         n = state.history.n_measured
-        rows = torch.arange(n, n + BATCH)
+        rows = torch.arange(n, n + self.q)
         if not self.is_random:
             rows = self.strategy.ask(state).order
         return rows, time.process_time() - began
@@ -157,6 +157,29 @@ class OfPackage:
         return torch.tensor(self.last["below"], dtype=torch.float64)
 
 
+@contextmanager
+def playing(
+    job: Job, pool: Pool, test: Tensor, commands: Mapping[str, str], q: int = BATCH
+) -> Iterator[Player]:
+    r"""The method of a run, until the context ends.
+
+    Args:
+        job: The run.
+        pool: Its rows.
+        test: ``n x d`` points.
+        commands: What starts the packages of others, by the names of their methods.
+        q: The rows of a batch.
+    """
+    problem = PROBLEMS[job.problem]
+    if job.method in METHODS:
+        yield Ours(pool, problem, job, test, q)
+        return
+    rows = {"X": pool.X.tolist(), "test": test.tolist()}
+    stated = {**rows, "level": problem.level, "q": q, "seed": job.seed}
+    with running(commands[job.method], stated) as package:
+        yield OfPackage(package)
+
+
 def cube(n: int, d: int, seed: int) -> Tensor:
     r"""Quasi-random points of the unit cube (``n x d``)."""
     return SobolEngine(d, scramble=True, seed=seed).draw(n, dtype=torch.float64)
@@ -178,7 +201,7 @@ def run(job: Job, commands: Mapping[str, str] | None = None) -> Sequence[Run]:
     is_below = outcome.value(problem.latent(test)) <= problem.level
     generator, rows = torch.Generator().manual_seed(job.seed), torch.arange(BATCH)
     scores, seconds = list[tuple[float, float, float]](), list[float]()
-    with _player(pool, problem, job, test, commands or {}) as player:
+    with playing(job, pool, test, commands or {}) as player:
         for n in range(BATCH, max(AT) + BATCH, BATCH):
             drawn = torch.rand(BATCH, generator=generator, dtype=torch.float64)
             rows, took = player.next(rows, (drawn < p[rows]).double())
@@ -187,20 +210,6 @@ def run(job: Job, commands: Mapping[str, str] | None = None) -> Sequence[Run]:
                 scores.append(_scores(player.below(), is_below))
     brier, expected, hard = zip(*scores, strict=True)
     return [Run(job, AT, brier, expected, hard, tuple(seconds))]
-
-
-@contextmanager
-def _player(
-    pool: Pool, problem: Problem, job: Job, test: Tensor, commands: Mapping[str, str]
-) -> Iterator[Player]:
-    r"""The method of a run, until the context ends."""
-    if job.method in METHODS:
-        yield Ours(pool, problem, job, test)
-        return
-    rows = {"X": pool.X.tolist(), "test": test.tolist()}
-    stated = {**rows, "level": problem.level, "q": BATCH, "seed": job.seed}
-    with running(commands[job.method], stated) as package:
-        yield OfPackage(package)
 
 
 def _scores(below: Tensor, is_below: Tensor) -> tuple[float, float, float]:
@@ -231,7 +240,7 @@ def outcomes(options: Options) -> Report:
 def report(runs: Sequence[Run]) -> Report:
     r"""Our means beside the published ones, and the runs themselves."""
     data = {"runs": [one.record() for one in runs]}
-    tables = [brier_table(runs), class_error_table(runs), time_table(runs)]
+    tables = [brier_table(runs), class_error_table(runs)]
     return Report("outcomes", paragraphs(__doc__), tables, data=data)
 
 
@@ -245,7 +254,7 @@ def brier_table(runs: Sequence[Run]) -> Table:
         for method, theirs in PROBLEMS[problem].published.items():
             known = ["-" if x is None else f"{x:.3f}" for x in theirs]
             rows.append((problem, f"published: {method}", 300, *known))
-    return _table(title, AT, [row for rows in cells.values() for row in rows])
+    return _table(title, [row for rows in cells.values() for row in rows])
 
 
 def class_error_table(runs: Sequence[Run]) -> Table:
@@ -254,20 +263,7 @@ def class_error_table(runs: Sequence[Run]) -> Table:
         (*cell, len(own), *_means([r.expected for r in own]))
         for cell, own in by_cell(runs).items()
     ]
-    return _table("Expected class errors: means, standard errors", AT, rows)
-
-
-def time_table(runs: Sequence[Run]) -> Table:
-    r"""Seconds of a decision of each method on each problem."""
-    rows = []
-    for cell, own in by_cell(runs).items():
-        if not cell[1].endswith(QUASI_RANDOM):
-            each = zip(*(r.seconds for r in own), strict=True)
-            after = {BATCH * (i + 1): median(took) for i, took in enumerate(each)}
-            times = (f"{after[n]:.2f}" if n in after else "-" for n in DECISIONS)
-            rows.append((*cell, len(own), *times))
-    title = f"CPU seconds of a decision, a fit and {BATCH} rows: medians"
-    return _table(title, DECISIONS, rows)
+    return _table("Expected class errors: means, standard errors", rows)
 
 
 def by_cell(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
@@ -287,7 +283,7 @@ def _means(scores: Sequence[Sequence[float]]) -> list[str]:
     return [f"{mean:.3f} +- {error:.3f}" for mean, error in pairs]
 
 
-def _table(title: str, trials: Sequence[int], rows: Sequence[Any]) -> Table:
-    r"""A table with a column for each number of trials."""
-    heads = [f"after {n}" for n in trials]
+def _table(title: str, rows: Sequence[Any]) -> Table:
+    r"""A table with a column for each of ``AT``."""
+    heads = [f"after {n}" for n in AT]
     return Table(title, ("problem", "method", "runs", *heads), rows)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from botorch_lse.strategies import Binary
-from research.benchmark import peers_outcomes
+from research.benchmark import peers_decisions, peers_outcomes
 from research.benchmark.peers_outcomes import Job, Run, cube, outcomes, report, run
 from research.benchmark.peers_outcomes_problems import (
     CSF,
@@ -114,14 +114,28 @@ def test_a_package_with_its_own_model_plays_the_same_problem(tmp_path):
     lines = [json.dumps(one.record()) + "\n" for one in (found, *ours)]
     options.record.write_text("".join(lines))
     shown = outcomes(options)
-    brier, _, times = shown.tables
+    brier, _ = shown.tables
     assert {"theirs", "ours: default"} <= {row[1] for row in brier.rows}
     assert {row[0] for row in brier.rows} == {"discrimination, 2-D"}
-    after = [row[3:] for row in times.rows if row[1] == "theirs"]
-    assert after == [("0.50", "-", "-")]
     with pytest.raises(ValueError, match=r"Expected `--only` to be one of .*Hartmann"):
         outcomes(Options(only=("hartmann",)))
 
 
+def test_one_decision_is_timed_beside_a_package(monkeypatch):
+    monkeypatch.setattr(peers_decisions, "ANSWERS", (30,))
+    monkeypatch.setattr(peers_decisions, "METHODS", ("default",))
+    jobs = [
+        peers_decisions.Job("discrimination, 2-D", method, 30, 0)
+        for method in ("default", "theirs")
+    ]
+    command = shlex.join([sys.executable, "-c", PEER])
+    found = [
+        one for job in jobs for one in peers_decisions.run(job, {"theirs": command})
+    ]
+    assert found[0].seconds > 0
+    (table,) = peers_decisions.report(found).tables
+    assert table.rows[1] == ("discrimination, 2-D", "theirs", "0.30")
+
+
 def test_the_command_line_knows_it():
-    assert "outcomes" in {e.name for e in entries("peers")}
+    assert {"outcomes", "decisions"} <= {e.name for e in entries("peers")}
