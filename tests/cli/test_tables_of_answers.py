@@ -49,7 +49,7 @@ def test_words_for_yes_and_no_are_read_in_any_case(
 
 def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> None:
     bench = random.Random(0)
-    said = lab.call(f"{CALL.replace('10', '40')} --beta 4 --first 10")
+    said = lab.call(f"{CALL.replace('10', '25')} --beta 4 --first 10")
     assert "Fill in 'works': yes or no (or pass or fail, or 1 or 0), again" in said
     for _ in range(3):
         lab.fill(
