@@ -1,10 +1,9 @@
-r"""How often the intervals of a failure probability hold where a cheap source helps.
+r"""How often the intervals of a share hold where a cheap source tells of it.
 
-The cases and sources are those of ``peers failures``. Rows are independent draws of the
-inputs' normal distributions with larger standard deviations, and what is asked is the
-probability of failure under these, which failures are frequent enough for. A run ends
-at ``content_tol``. `widened` is to hold the share of the run's own rows that fail,
-which the error of the pool as a sample has no part in; `combined` the probability.
+Functions and sources are those of ``peers transfer``, at a fifth of the target's cost.
+Rows are independent draws from the unit square, and a run ends at ``content_tol``.
+`widened` is to hold the share of the run's own rows that is above the level, which the
+error of the pool as a sample has no part in; `combined` the share of the square.
 """
 
 from __future__ import annotations
@@ -18,29 +17,37 @@ from itertools import product
 from statistics import mean
 
 import torch
-from scipy.stats import norm
+from scipy.stats import uniform
 
 from botorch_lse import Above, GaussianProcess, Observations, Pool, State, Strategy
-from research.benchmark.peers_failures import CASES
+from research.benchmark.peers_transfer import (
+    PROBLEMS,
+    REPORTED,
+    SHARE_ABOVE,
+    source_of,
+    standardised,
+)
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
 from research.report import Report, Table, paragraphs
 
-SEEDS, QUICK_SEEDS = 15, 1
-ROWS, BATCH, TOL, MOST = 256, 8, 0.1, 200
-"""The rows of a pool, the measurements between two rounds, the error of the estimate
-that counts as none, and the number of measurements after which a run ends."""
+SEEDS, QUICK_SEEDS = 9, 1
+ROWS, BATCH, COST, TOL, MOST = 256, 4, 0.2, 0.2, 200
+"""The rows of a pool, the measurements between two rounds, the cost of a source, the
+error of the estimate that counts as none, and the measurements after which a run
+ends."""
 GROWTH = 1.2
 """Hyper-parameters are learnt anew once there are so many times as many values."""
-DRAWS = 4_000_000
-"""The draws by which the probability of a case is known."""
+SOURCES = ("useless", "shifted", "half right")
+DRAWS = 1_000_000
+"""The draws that say above which level ``SHARE_ABOVE`` of the square is."""
 
 
 @dataclass(frozen=True)
 class Job:
-    r"""A run: the case, the source beside the target, and the seed."""
+    r"""A run: the target, the source beside it, and the seed."""
 
-    case: str
+    problem: str
     source: str
     seed: int
 
@@ -54,10 +61,9 @@ class Run(Recorded):
         cost: What it cost, in measurements of the target.
         stopped: The stop reason.
         estimate: The estimate at the end.
-        share: The share of the rows that fail.
-        probability: That of failure.
+        share: The share of the rows that is above the level.
         widened: The ends of the interval of the share; nan without one.
-        combined: Those of the interval of the probability.
+        combined: Those of the interval of the share of the square.
     """
 
     job: Job
@@ -65,35 +71,32 @@ class Run(Recorded):
     stopped: str
     estimate: float
     share: float
-    probability: float
     widened: tuple[float, ...]
     combined: tuple[float, ...]
 
     @property
     def holds(self) -> tuple[bool, bool]:
-        r"""Whether `widened` holds the share, and `combined` the probability."""
-        pairs = (self.widened, self.share), (self.combined, self.probability)
+        r"""Whether each interval holds what it is about."""
+        pairs = (self.widened, self.share), (self.combined, SHARE_ABOVE)
         slack = 1e-9  # sums are rounded
         first, second = (low - slack <= x <= high + slack for (low, high), x in pairs)
         return first, second
 
 
-def pool_of(name: str, n: int, seed: int) -> Pool:
-    r"""Independent rows of a case."""
-    case = CASES[name]
-    drawn = [norm(mean, case.widened * std) for mean, std in case.inputs]
-    return Pool.from_distribution(drawn, n, seed=seed, method="monte_carlo")
+def pool_of(n: int, seed: int) -> Pool:
+    r"""Independent rows of the square."""
+    return Pool.from_distribution([uniform()] * 2, n, seed=seed, method="monte_carlo")
 
 
 @lru_cache
-def probability_of(name: str) -> float:
-    r"""The probability of failure, by many draws of a seed that no run has."""
-    X = pool_of(name, DRAWS, 10_000).X
-    return float((CASES[name].f(X) > 0).double().mean())
+def level_of(problem: str) -> float:
+    r"""The level above which a share of the square is, by draws that no run has."""
+    values = standardised(PROBLEMS[problem])(pool_of(DRAWS, 10_000).X)
+    return float(values.kthvalue(round((1 - SHARE_ABOVE) * len(values))).values)
 
 
 def run(job: Job) -> Sequence[Run]:
-    r"""Play a run until the probability is known, or after ``MOST`` measurements."""
+    r"""Play a run until the share is known, or after ``MOST`` measurements."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that a source misleads
         return [played(job)]
@@ -101,15 +104,14 @@ def run(job: Job) -> Sequence[Run]:
 
 def played(job: Job) -> Run:
     r"""The outcome of a run."""
-    case, plan = CASES[job.case], pool_of(job.case, ROWS, job.seed)
-    prices = torch.tensor([case.cost, 1.0], dtype=torch.float64)
-    exact = (0.0, 0.0)
-    pool = plan.at_sources(("cheap", "dear"), costs=prices, noise_var=exact)
-    y = torch.cat((case.sources[job.source](plan.X), case.f(plan.X)))
-    y = y / y[ROWS:].std()  # the level is 0 in any unit
+    f, plan = standardised(PROBLEMS[job.problem]), pool_of(ROWS, job.seed)
+    y = torch.cat((source_of(job.source, f, job.seed)(plan.X), f(plan.X)))
+    prices = torch.tensor([COST, 1.0], dtype=torch.float64)
+    pool = plan.at_sources(("source", "target"), costs=prices, noise_var=(0.0, 0.0))
+    level = level_of(job.problem)
     strategy = Strategy(
         pool,
-        Above(0.0),
+        Above(level),
         model=GaussianProcess(refit=GROWTH),
         content_tol=TOL,
         max_observations=MOST,
@@ -119,27 +121,24 @@ def played(job: Job) -> Run:
         rows = strategy.ask(state, size=BATCH).order
         state = strategy.tell(state, Observations(rows, y[rows]))
     cost = float(prices[state.observations.indices // ROWS].sum())
-    share = float((y[ROWS:] > 0).double().mean())
-    return ended(job, state, cost, share)
+    return ended(job, state, cost, float((y[ROWS:] > level).double().mean()))
 
 
 def ended(job: Job, state: State, cost: float, share: float) -> Run:
     r"""The outcome of a run that is over."""
     content, none = state.content(), (math.nan, math.nan)
-    probability = probability_of(job.case)
-    numbers = cost, str(state.stop_reason), content.estimate, share, probability
+    numbers = cost, str(state.stop_reason), content.estimate, share
     return Run(job, *numbers, content.widened or none, content.combined or none)
 
 
-@entry("reliability", "sources", "intervals of a failure probability by cheap sources")
+@entry("reliability", "sources", "intervals of a share by cheap sources")
 def sources(options: Options) -> Report:
-    r"""All cases and sources."""
+    r"""All functions and sources."""
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
-    names = list(CASES)[: 1 if options.quick else None]
+    problems = REPORTED if options.quick else PROBLEMS
     jobs = [
-        Job(name, source, seed)
-        for seed, name in product(range(seeds), names)
-        for source in CASES[name].sources
+        Job(problem, source, seed)
+        for seed, problem, source in product(range(seeds), problems, SOURCES)
     ]
     return report(measure(Run, run, jobs, *options.where))
 
@@ -151,11 +150,10 @@ def report(runs: Sequence[Run]) -> Report:
 
 
 def held_table(runs: Sequence[Run]) -> Table:
-    r"""The counts of runs whose intervals hold, by case and source and in all."""
+    r"""The counts of runs whose intervals hold, by function and source and in all."""
     rows = []
-    pairs = [(name, source) for name, case in CASES.items() for source in case.sources]
-    for name, source in (*pairs, ("all", "")):
-        own = [r for r in runs if (r.job.case, r.job.source) == (name, source)]
+    for name, source in (*product(PROBLEMS, SOURCES), ("all", "")):
+        own = [r for r in runs if (r.job.problem, r.job.source) == (name, source)]
         own = list(runs) if name == "all" else own
         if own:
             held = map(sum, zip(*(r.holds for r in own), strict=True))
@@ -164,4 +162,4 @@ def held_table(runs: Sequence[Run]) -> Table:
             stopped = ", ".join(sorted({r.stopped for r in own}))
             rows.append((name, source, len(own), *held, cost, error, stopped))
     heads = ("runs", "`widened`", "`combined`", "cost", "error", "stopped")
-    return Table("Runs whose interval holds", ("case", "source", *heads), rows)
+    return Table("Runs whose interval holds", ("problem", "source", *heads), rows)
