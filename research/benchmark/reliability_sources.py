@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -136,11 +136,26 @@ def sources(options: Options) -> Report:
     r"""All functions and sources."""
     seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
     problems = REPORTED if options.quick else PROBLEMS
-    jobs = [
-        Job(problem, source, seed)
-        for seed, problem, source in product(range(seeds), problems, SOURCES)
-    ]
+    jobs = jobs_of(seeds, problems)
     return report(measure(Run, run, jobs, *options.where))
+
+
+def jobs_of(seeds: int, problems: Iterable[str]) -> list[Job]:
+    r"""All runs, those of a function with other seeds, and so other rows, each.
+
+    Of the same rows an interval would miss the share of the square again and again.
+
+    Args:
+        seeds: The number of runs of each function with each source.
+        problems: The functions by their names.
+    """
+    n = len(SOURCES)
+    return [
+        Job(problem, source, n * k + i)
+        for k, problem, (i, source) in product(
+            range(seeds), problems, enumerate(SOURCES)
+        )
+    ]
 
 
 def report(runs: Sequence[Run]) -> Report:

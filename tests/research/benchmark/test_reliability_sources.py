@@ -10,9 +10,11 @@ from research.benchmark import reliability_sources
 from research.benchmark.peers_transfer import SHARE_ABOVE
 from research.benchmark.registry import entries
 from research.benchmark.reliability_sources import (
+    SOURCES,
     Job,
     Run,
     held_table,
+    jobs_of,
     level_of,
     pool_of,
 )
@@ -32,6 +34,12 @@ def test_the_rows_are_a_sample_of_the_square() -> None:
     pool = pool_of(30, 0)
     assert pool.is_sample
     assert 0 < float(pool.X.min()) < float(pool.X.max()) < 1
+
+
+def test_each_run_of_a_function_has_its_own_rows() -> None:
+    jobs = jobs_of(3, ("CLoVER", "egg box"))
+    assert len(jobs) == 2 * 3 * len(SOURCES)
+    assert sorted(job.seed for job in jobs if job.problem == "CLoVER") == [*range(9)]
 
 
 def test_short_runs_stand_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
