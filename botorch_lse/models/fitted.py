@@ -337,26 +337,23 @@ def default_kernel(d: int) -> RBFKernel:
         ``get_covar_module_with_dim_scaled_prior``.
     """
     kernel: RBFKernel = get_covar_module_with_dim_scaled_prior(d).double()
-    return _with_default_prior(kernel, d)
-
-
-def _with_default_prior(kernel: AnyKernel, d: int) -> AnyKernel:
-    prior = LogNormalPrior(_double(2**0.5 + math.log(d) * 0.5), _double(3**0.5))
-    return with_lengthscale_prior(kernel, prior, prior.mode)
+    return with_lengthscale_prior(kernel)
 
 
 def with_lengthscale_prior(
-    kernel: AnyKernel, prior: LogNormalPrior, initial: Tensor
+    kernel: AnyKernel, prior: LogNormalPrior | None = None
 ) -> AnyKernel:
-    r"""The kernel, given a prior of its lengthscales.
+    r"""The kernel, given a prior of its lengthscales, from whose mode a fit starts.
 
     Args:
         kernel: A kernel with lengthscales.
-        prior: Their prior, on the unit cube.
-        initial: The value from which a fit starts.
+        prior: Their prior, on the unit cube. Default: that of ``default_kernel``.
     """
+    if prior is None:
+        d = kernel.lengthscale.numel()
+        prior = LogNormalPrior(_double(2**0.5 + math.log(d) * 0.5), _double(3**0.5))
     kernel.register_prior("lengthscale_prior", prior, "lengthscale")
-    kernel.register_constraint("raw_lengthscale", _above(2.5e-2, initial))
+    kernel.register_constraint("raw_lengthscale", _above(2.5e-2, prior.mode))
     return kernel
 
 
@@ -378,7 +375,7 @@ def additive_kernel(d: int) -> Kernel:
 def _matern(columns: list[int]) -> MaternKernel:
     d = len(columns)
     kernel = MaternKernel(nu=2.5, ard_num_dims=d, active_dims=columns).double()
-    return _with_default_prior(kernel, d)
+    return with_lengthscale_prior(kernel)
 
 
 class WordCodes(OneHotToNumeric):

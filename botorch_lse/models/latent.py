@@ -37,8 +37,8 @@ parts of the pool, as they often are. With 1 probabilities were drawn to the mid
 nine functions intervals of 95 % held 69 % of the truth after 60 answers and 85 % after
 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.5, 0.7
-"""The median of the prior of lengthscales of one input, on the unit cube, and the
-standard deviation of their logarithm. With ``k`` inputs the median is ``sqrt(k)`` times
+"""The prior median of a lengthscale of one input, and its logarithm's deviation.
+It is a share of the unit cube's side. With ``k`` inputs the median is ``sqrt(k)`` times
 as long. The medians of models of numbers, 4 and longer, suit values, which soon correct
 them. A yes or no says too little for that (docs/what_was_tried.md)."""
 MEAN_SPREAD = 1.0
@@ -138,7 +138,8 @@ def _expect_variation(kernel: RBFKernel | MaternKernel) -> None:
     median = torch.tensor(LENGTHSCALE, dtype=torch.float64)
     median = median * kernel.lengthscale.numel() ** 0.5
     spread = torch.tensor(LENGTHSCALE_SPREAD, dtype=torch.float64)
-    with_lengthscale_prior(kernel, LogNormalPrior(median.log(), spread), median)
+    with_lengthscale_prior(kernel, LogNormalPrior(median.log(), spread))
+    kernel.lengthscale = median
 
 
 class RisingMean(Mean):
