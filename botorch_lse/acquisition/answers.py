@@ -33,7 +33,7 @@ from botorch_lse.acquisition.base import (
     of_one_point,
     pending_matrix,
 )
-from botorch_lse.acquisition.covariance import JointCovariance
+from botorch_lse.acquisition.covariance import JointCovariance, in_groups
 from botorch_lse.acquisition.points import STRADDLE_BETA
 from botorch_lse.confidence.regions import safe_sqrt
 from botorch_lse.data.pool import Pool
@@ -107,9 +107,10 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
 
     def _latent(self, points: Tensor) -> tuple[Tensor, Tensor]:
         r"""The mean and shrunken variance of ``f`` at ``p x d`` points (``p`` each)."""
-        posterior: Any = self.model.posterior(points.unsqueeze(-2))
+        posteriors: list[Any] = [self.model.posterior(X) for X in in_groups(points)]
+        mean = torch.cat([posterior.mean.flatten() for posterior in posteriors])
         variance = self.covariance.variance(self.covariance.prepare(points))
-        return posterior.mean[:, 0, 0].double(), variance
+        return mean.double(), variance
 
     @abstractmethod
     def _values(self, points: Tensor) -> Tensor:
@@ -257,8 +258,12 @@ class TargetedAnswer(AnswerAcquisitionFunction, ABC):
         candidates, targets = map(self.covariance.prepare, (points, self.targets))
         covariance = self.covariance.between(candidates, targets)  # p x T
         answer = self.outcome.ahead(*self._latent(points))
-        given = self.distance, self.variance, covariance
-        return self._effect(answer, answer.with_sides(*given))
+        given = self.distance, self.variance
+        effects = [
+            self._effect(some, some.with_sides(*given, own))
+            for some, own in answer.pieces(covariance)
+        ]
+        return torch.cat(effects)
 
     @abstractmethod
     def _effect(self, answer: AnswerAhead, together: Tensor) -> Tensor:

@@ -398,11 +398,9 @@ class JointCovariance:
 
     def variance(self, points: PreparedPoints) -> Tensor:
         r"""The posterior variances of points (``p``), units of ``y`` squared."""
-        parts = []
-        for X in points.F.split(JOINT):
-            each = X.unsqueeze(-2)
-            parts.append(self._block(each, each)[:, 0, 0])
-        return torch.cat(parts).clamp_min(0.0)
+        blocks = (self._block(X, X) for X in in_groups(points.F))
+        own = [block.diagonal(dim1=-2, dim2=-1).flatten() for block in blocks]
+        return torch.cat(own).clamp_min(0.0)
 
     def least_noise(self, X: Tensor) -> Tensor:
         r"""The least noise variance of an observation at ``p x d`` points.
@@ -426,6 +424,21 @@ class JointCovariance:
         """
         at = self.averages.measured(X)
         return JointCovariance(self.model, self.posterior_transform, at, noise_var)
+
+
+def in_groups(X: Tensor) -> list[Tensor]:
+    r"""Points ``p x d`` as t-batches of some points, for what is asked of each alone.
+
+    A posterior for each point would take all inducing points or data as often.
+    """
+    groups = []
+    for part in X.split(JOINT):
+        whole = len(part) // LEAST_JOINT * LEAST_JOINT
+        if whole > 0:
+            groups.append(part[:whole].unflatten(0, (-1, LEAST_JOINT)))
+        if whole < len(part) or len(X) == 0:
+            groups.append(part[whole:].unsqueeze(0))
+    return groups
 
 
 PosteriorCovariance = ExactCovariance | JointCovariance

@@ -111,6 +111,18 @@ def test_pending_points_shrink_variances_by_what_is_expected(case):
     torch.testing.assert_close(acqf(points), alone(points))
 
 
+@every
+@pytest.mark.parametrize("n", [0, 1, 16, 37, 1060])
+def test_many_points_have_the_values_of_each_alone(case, n):
+    generator = torch.Generator().manual_seed(1)
+    X = torch.rand(n, 1, 2, generator=generator, dtype=torch.float64)
+    acqf = case.cls(classifier(), **options(case))
+    found = acqf(X)
+    assert found.shape == (n,)
+    for i in range(0, n, 53):
+        torch.testing.assert_close(found[i : i + 1], acqf(X[i : i + 1]))
+
+
 def test_a_fitted_model_is_asked_near_its_level():
     x = torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1)
     p = ndtr(8 * x - 4)

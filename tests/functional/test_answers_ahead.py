@@ -10,6 +10,7 @@ from scipy.stats import norm
 from torch import Tensor
 from torch.special import entr, ndtr
 
+from botorch_lse.functional import answers
 from botorch_lse.functional.answers import AnswerAhead, joint_excess
 from botorch_lse.functional.lookahead import ratio_to_level
 
@@ -65,6 +66,20 @@ def test_many_pairs_have_the_values_of_few():
     found = joint_excess(h.unsqueeze(-1), k, 0.9 * rho)
     row = joint_excess(h[7], k, 0.9 * rho[7])
     torch.testing.assert_close(found[7], row, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_candidates_may_be_taken_in_pieces(loss, monkeypatch):
+    monkeypatch.setattr(answers, "IN_CACHE", 2 * len(DISTANCE))
+    candidates = torch.linspace(-1.0, 1.0, 5).double()
+    whole = AnswerAhead(candidates, candidates.square() + 2.5, 0.2, 0.1)
+    covariance = COVARIANCE * candidates.unsqueeze(-1)
+    given, b = (DISTANCE, TARGET_VARIANCE), ratio_to_level(DISTANCE, TARGET_VARIANCE)
+    pieces = list(whole.pieces(covariance))
+    assert [len(some.mean) for some, _ in pieces] == [2, 2, 1]
+    found = [some.removed(loss, b, some.with_sides(*given, c)) for some, c in pieces]
+    wanted = whole.removed(loss, b, whole.with_sides(*given, covariance))
+    torch.testing.assert_close(torch.cat(found), wanted, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(("guess", "lapse"), GUESSES)

@@ -7,6 +7,7 @@ import torch
 from botorch_lse.rules import lookahead
 from research.benchmark import (
     guarantee_lse,
+    speed_answers,
     speed_lookahead,
     speed_loop,
     speed_lse,
@@ -26,6 +27,7 @@ ALL = (
     "paper gotovos2013",
     "guarantee lse",
     "guarantee lse_imp",
+    "speed answers",
     "speed lookahead",
     "speed loop",
     "speed lse",
@@ -118,6 +120,13 @@ def test_path_cost_is_measured_in_a_process_of_its_own(
     report = find("speed", "path").run(Options())
     assert [row[1] for row in report.tables[0].rows] == ["2 s", "600 MB", "30 ms"]
     assert all("met" in row[2] for row in report.tables[0].rows)
+
+
+@pytest.mark.filterwarnings("ignore:Data .* is not standardized")
+@pytest.mark.parametrize("name", speed_answers.FUNCTIONS)
+def test_scores_of_an_answer_are_measured(name: str) -> None:
+    own, whole = speed_answers.scored(name, 2, 20, 1)
+    assert min(own, whole) > 0
 
 
 @pytest.mark.slow
