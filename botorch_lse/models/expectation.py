@@ -36,6 +36,9 @@ LEAST_PRECISION = 1e-4
 """The least precision of a measurement, in units of the one of its point without it.
 Where guesses and lapses may explain an answer, it may make a latent value less certain,
 which no measurement does: it then counts as one that tells next to nothing."""
+LEAST_TOLD = 1e-8
+"""The least precision for which the fast formula of variances is exact enough.
+In units of the prior's; rounding errors are amplified by its inverse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,7 @@ def sites_of(
     results: Results,
     start: Sites | None = None,
     least: float | None = LEAST_PRECISION,
+    tolerance: float = TOLERANCE,
 ) -> Sites:
     r"""The sites of results, by parallel updates from measurements that are similar.
 
@@ -121,20 +125,19 @@ def sites_of(
         start: Sites near to those that are sought.
         least: The least precision; see ``LEAST_PRECISION``. ``None``: any, also
             negative ones, as the evidence needs, but no posterior.
+        tolerance: The change of a site that ends the steps; see ``TOLERANCE``.
     """
     if start is None:
         value, noise = outcome.similar(results.y, results.trials)
         precision, weighted = map(results.by_point, (1 / noise, value / noise))
     else:
         precision, weighted = start.precision, start.weighted
-    prior, eye, change = K.diagonal(), torch.eye(len(K)).to(K), math.inf
+    prior, change = K.diagonal(), math.inf
     for step in range(STEPS):
-        # (K^-1 + T)^-1 = (1 + K T)^-1 K with T the precisions.
-        factors = torch.linalg.lu_factor(eye + K * precision)
-        covariance = torch.linalg.lu_solve(*factors, K)
-        variance = covariance.diagonal().clamp_min(LEAST_VARIANCE * prior)
+        with_sites = _WithSites(K, precision)
+        variance = with_sites.variance.clamp_min(LEAST_VARIANCE * prior)
         r = weighted - precision * mean
-        m = mean + covariance @ r
+        m = mean + with_sites.covariance_times(r)
         # Without its own site each point is known as all the others predict it.
         left = (1 / variance - precision).clamp_min(1 / prior)
         cavity = 1 / left
@@ -148,7 +151,7 @@ def sites_of(
         by_precision = float(((new - precision) * variance).abs().max())
         by_value = float(((told - weighted) * variance.sqrt()).abs().max())
         change = max(by_precision, by_value)
-        if change < TOLERANCE:
+        if change < tolerance:
             break
         share = DAMPING[min(step // PATIENCE, len(DAMPING) - 1)]
         precision = precision + share * (new - precision)
@@ -160,19 +163,51 @@ def sites_of(
             OptimizationWarning,
             stacklevel=2,
         )
-    residual = r - precision * (covariance @ r)
-    inverse = precision.diag() - precision.unsqueeze(-1) * covariance * precision
+    residual = r - precision * (m - mean)
     apart = weighted - precision * centre
     evidence = (
         log.sum()
-        - 0.5 * factors[0].diagonal().abs().log().sum()
+        - 0.5 * with_sites.log_determinant
         + 0.5 * (1 + precision * cavity).log().sum()
         + 0.5 * ((mean - centre) * (2 * weighted - precision * (centre + mean))).sum()
         - 0.5 * (apart.square() * cavity / (1 + precision * cavity)).sum()
         + 0.5 * (r * (K @ residual)).sum()
     )
-    without = centre, cavity
-    return Sites(precision, weighted, float(evidence), residual, inverse, without)
+    found = precision, weighted, float(evidence), residual
+    return Sites(*found, with_sites.inverse, (centre, cavity))
+
+
+class _WithSites:
+    r"""The covariance of a process given its sites, ``(K^-1 + T)^-1``.
+
+    Args:
+        K: ``p x p`` covariances before.
+        precision: ``p`` precisions of the sites, the diagonal of ``T``.
+    """
+
+    def __init__(self, K: Tensor, precision: Tensor) -> None:
+        self.K, eye = K, torch.eye(len(K)).to(K)
+        if bool((precision * K.diagonal() > LEAST_TOLD).all()):
+            # B = 1 + T^1/2 K T^1/2, of which the variances are (1 - B^-1) / T.
+            root = precision.sqrt()
+            both = root.outer(root)
+            factor = torch.linalg.cholesky(eye + both * K)
+            inner = torch.cholesky_inverse(factor)
+            self.variance = (1 - inner.diagonal()) / precision
+            self.log_determinant = 2 * factor.diagonal().log().sum()
+            self.inverse = both * inner
+        else:
+            # (1 + K T)^-1 K, which takes three times as long.
+            factors = torch.linalg.lu_factor(eye + K * precision)
+            covariance = torch.linalg.lu_solve(*factors, K)
+            self.variance = covariance.diagonal()
+            self.log_determinant = factors[0].diagonal().abs().log().sum()
+            by_sites = precision.unsqueeze(-1) * covariance * precision
+            self.inverse = precision.diag() - by_sites
+
+    def covariance_times(self, r: Tensor) -> Tensor:
+        r"""The covariance times ``r`` (``p``)."""
+        return self.K @ (r - self.inverse @ (self.K @ r))
 
 
 def residuals_ahead(

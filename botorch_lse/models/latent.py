@@ -56,7 +56,14 @@ LIKELY_RISE = 2.0
 SPREAD = 1.0
 """The prior standard deviation of the logarithm of rises and outcomes' parameters."""
 FIT_STEPS = 100
-"""The largest number of steps of a fit; some 30 are usual."""
+"""The largest number of steps of a fit; some ten are usual."""
+ENOUGH = 1e-5
+"""The gain in the loss, as a share of it, at which a fit ends.
+Going on to 2e-9, with sites to 1e-6 in place of ``SETTLED``, changes posterior means of
+250 answers by at most .01 of their deviations and takes three times as long."""
+SETTLED = 1e-3
+"""The change of a site that ends the steps for one evaluation of the loss.
+Its first derivatives by sites are 0."""
 
 
 def fit_latent_gp(
@@ -98,7 +105,7 @@ def fit_latent_gp(
     start, own = fit.start, fit.results
 
     def search() -> list[float]:
-        most = {"maxiter": FIT_STEPS}
+        most = {"maxiter": FIT_STEPS, "ftol": ENOUGH}
         of_fit = {"jac": True, "bounds": fit.bounds, "options": most}
         x: list[float] = scipy.optimize.minimize(fit, start, **of_fit).x.tolist()
         return x
@@ -195,10 +202,17 @@ class _Fit:
         self.medians = torch.cat((self.mean.rises, unknowns))
         self.asked, self.others = outcome, self.medians
         self.parameters = list(term.parameters())
+        # All are log-normal, so that their density has a form.
         listed: Any = kernel.named_priors()
-        self.priors = [(value_of(of), prior) for _, of, prior, value_of, _ in listed]
+        priors = {id(value_of(of)): prior for _, of, prior, value_of, _ in listed}
+        of_each = [(priors[id(p)], p.numel()) for p in self.parameters]
+        self.middles, self.spreads = (
+            torch.cat([getattr(prior, name).expand(n) for prior, n in of_each])
+            for name in ("loc", "scale")
+        )
         # Each evaluation begins at the sites of the one before, which are near.
         self.sites: Sites | None = None
+        self.settled = SETTLED
 
     @property
     def start(self) -> np.ndarray:
@@ -235,28 +249,22 @@ class _Fit:
         with torch.no_grad():
             K, at = UNIT**2 * self.term.value(), UNIT * self.mean(self.F)
             # Precisions may be negative, or the sites would not be stationary.
-            given = self.outcome, results, self.sites
-            self.sites = sites = sites_of(K, at, *given, least=None)
-            weights = UNIT**2 * sites.slopes
-            sizes = [p.numel() for p in self.parameters]
-            parts = self.term.slopes(weights).split(sizes)
-            slopes = {id(p): v for p, v in zip(self.parameters, parts, strict=True)}
+            given = self.outcome, results, self.sites, None, self.settled
+            self.sites = sites = sites_of(K, at, *given)
+            slopes = self.term.slopes(UNIT**2 * sites.slopes)
+            values = torch.cat([p.detach().view(-1) for p in self.parameters])
+            off = (values.log() - self.middles) / self.spreads
+            by_log = slopes * values - 1 - off / self.spreads
             total = sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
             by_value = UNIT * sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
             far = (self.others / self.medians).log() / SPREAD
-            total -= 0.5 * float(far.square().sum())
+            total -= 0.5 * float(far.square().sum() + off.square().sum())
+            total -= float(values.log().sum())
             by_rise = by_value @ self.mean.centred(self.F)
             near = *sites.without, sites.near
             by_outcome = self.outcome.by_parameters(results, *near)
             by_outcome = by_outcome[: len(self.asked.unknowns)]  # others are given
             of_others = torch.cat((by_rise, by_outcome)) * self.others - far / SPREAD
-        for parameter, prior in self.priors:
-            value = parameter.detach().requires_grad_()
-            log = prior.log_prob(value).sum()
-            (slope,) = torch.autograd.grad(log, value)
-            total += float(log.detach())
-            slopes[id(parameter)] = slopes[id(parameter)] + slope.view(-1)
-        by_log = [slopes[id(p)] * p.detach().view(-1) for p in self.parameters]
-        gradient = torch.cat((*by_log, of_others, torch.tensor([of_mean]).to(self.F)))
+        gradient = torch.cat((by_log, of_others, torch.tensor([of_mean]).to(self.F)))
         return -total, -gradient.cpu().numpy()
