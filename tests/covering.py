@@ -43,6 +43,7 @@ def covering(
     names: str,
     *factors: Sequence[object],
     together: int = 1,
+    in_slow: int | None = None,
     rest: Sequence[pytest.MarkDecorator] = (pytest.mark.slow,),
 ) -> pytest.MarkDecorator:
     r"""Parametrize with a product; what does not cover anything new is ``slow``.
@@ -54,15 +55,23 @@ def covering(
         names: The parameters' names, separated by commas, one for each factor.
         *factors: The values of each.
         together: How many factors' values meet in all combinations by default.
-        rest: The marks of all other combinations.
+        in_slow: How many meet in the ``slow`` run, where that need not be all.
+        rest: The marks of all other combinations; exhaustive with ``in_slow``.
     """
     taken = chosen(factors, min(together, len(factors)))
+    slow = chosen(factors, in_slow) if in_slow else set[tuple[int, ...]]()
+    if in_slow:
+        rest = IN_FULL
     return pytest.mark.parametrize(
         names,
         [
             pytest.param(
                 *(values[i] for values, i in zip(factors, cell, strict=True)),
-                marks=() if cell in taken else rest,
+                marks=()
+                if cell in taken
+                else [pytest.mark.slow]
+                if cell in slow
+                else rest,
             )
             for cell in itertools.product(*(range(len(f)) for f in factors))
         ],

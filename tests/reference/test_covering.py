@@ -43,6 +43,21 @@ def test_the_whole_product_is_there_and_the_rest_is_slow():
     assert {m.name for cell in cells for m in cell.marks} == {"slow"}
 
 
+def test_a_slow_run_may_show_pairs_and_leave_the_rest_to_the_exhaustive_one():
+    sizes = (4, 3, 2, 2)
+    mark = covering("a, b, c, d", *map(range, sizes), in_slow=2)
+    by_marks = {}
+    for cell in mark.args[1]:
+        names = tuple(sorted(m.name for m in cell.marks))
+        by_marks.setdefault(names, []).append(cell.values)
+    assert set(by_marks) == {(), ("slow",), ("exhaustive", "slow")}
+    assert sum(map(len, by_marks.values())) == 4 * 3 * 2 * 2
+    shown = by_marks[()] + by_marks[("slow",)]
+    for one, other in itertools.combinations(range(4), 2):
+        pairs = {(cell[one], cell[other]) for cell in shown}
+        assert len(pairs) == sizes[one] * sizes[other]
+
+
 def test_some_show_as_many_values_as_they_can():
     cells = [{"a": i, "b": j} for i in range(4) for j in range(3)]
     for start in range(12):

@@ -311,6 +311,7 @@ def with_old_values(history, kind, noise, batch_size, **options):
     (1, 5, 10, 16, 20, 21, 200),
     ("learnt", "known", "by row", "told"),
     ("numbers", "words", "outputs"),
+    in_slow=2,
 )
 def test_every_run_with_old_values_ends(batch_size, n_before, noise, kind) -> None:
     ends_with_old_values(batch_size, n_before, noise, kind)

@@ -479,6 +479,7 @@ CHOOSING = (
     ((), (0,)),
     (False, True),
     (False, True),
+    in_slow=2,
 )
 def test_rows_ruled_out_by_the_prior_alone_are_measured_and_decided(
     goal, rule, max_repeats, excluded, by_output, pending
