@@ -157,7 +157,7 @@ def report(runs: Sequence[Run]) -> Report:
         if not own:
             continue
         wrong = torch.tensor([r.wrong for r in own], dtype=torch.float64)
-        errors = wrong.std(dim=0, correction=0) / len(own) ** 0.5
+        errors = wrong.std(dim=0, correction=min(1, len(own) - 1)) / len(own) ** 0.5
         each = zip(wrong.mean(dim=0).tolist(), errors.tolist(), strict=True)
         cells = [f"{100 * mean:.1f} +- {100 * error:.1f} %" for mean, error in each]
         decided = sum(r.decided for r in own) / len(own)

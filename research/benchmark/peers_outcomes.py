@@ -277,9 +277,9 @@ def by_cell(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
 
 def _means(scores: Sequence[Sequence[float]]) -> list[str]:
     r"""Means of columns with their standard errors."""
-    each = torch.tensor(scores, dtype=torch.float64)
-    means, errors = each.mean(dim=0), each.std(dim=0, correction=0) / len(each) ** 0.5
-    pairs = zip(means.tolist(), errors.tolist(), strict=True)
+    each, n = torch.tensor(scores, dtype=torch.float64), len(scores)
+    errors = each.std(dim=0, correction=min(1, n - 1)) / n**0.5
+    pairs = zip(each.mean(dim=0).tolist(), errors.tolist(), strict=True)
     return [f"{mean:.3f} +- {error:.3f}" for mean, error in pairs]
 
 
