@@ -188,6 +188,7 @@ class LookAhead(Rule):
             visited = context.belief.memory.previous
             previous = self.costs.end(visited, request.pending)
         chosen: list[int] = []
+        kept: Kept | None = {} if request.size > 1 else None
         while len(chosen) < request.size:
             open_rows = context.open_rows & (left > 0)
             if isinstance(layout, FromSources):
@@ -198,7 +199,7 @@ class LookAhead(Rule):
                 break
             if not context.is_initial:
                 rows = self.usable(context, rows)
-            scores = self.scores(context, previous, rows)
+            scores = self.scores(context, previous, rows, kept)
             # Scores are sums over targets, and ties a share of the best one. They come
             # from covariances, which are differences from prior ones: where nearly all
             # variance is gone, what is left of their digits decides.
@@ -217,7 +218,11 @@ class LookAhead(Rule):
         return torch.tensor(chosen, dtype=torch.long)
 
     def scores(
-        self, context: SelectionContext, previous: int | None, rows: Tensor
+        self,
+        context: SelectionContext,
+        previous: int | None,
+        rows: Tensor,
+        kept: Kept | None = None,
     ) -> Tensor:
         r"""The decrease of the loss per cost by each row; initially the variance.
 
@@ -225,6 +230,7 @@ class LookAhead(Rule):
             context: What is believed and still open.
             previous: The row measured before, on which costs may depend.
             rows: The rows to score.
+            kept: See ``Reductions``.
 
         Source:
             Bogunovic et al. (2016), Eq. (3), for the truncated variance.
@@ -241,7 +247,7 @@ class LookAhead(Rule):
             targets = context.items[belief.sides.candidates & context.is_first_copy]
             noise = layout.values(belief.fits.noise)[rows]
             given = context.fits.posteriors[0], rows, targets, noise, costs
-            found = self.removed(context, Reductions(*given))
+            found = self.removed(context, Reductions(*given, kept=kept))
             if isinstance(layout, FromSources):
                 found = worth_asking(layout, rows, found)
         return found if costs is None else found / costs
@@ -450,6 +456,10 @@ def is_one_level(context: SelectionContext) -> bool:
     return len(context.fits.posteriors) == 1 and len(context.comparisons) == 1
 
 
+Kept = dict[int, tuple[Tensor, Tensor, Tensor, int, Tensor]]
+"""The covariances of rows with targets, by the identity of a posterior's factor.
+That factor, which is the same for all rows of a batch, then rows and targets, the path
+rows that are counted, and the covariances."""
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
 """The reductions of targets' variances by all rows, for some targets at a time.
 In pieces: positions among the rows, and ``c x T`` reductions (or ``1 x 1`` zeros) for
@@ -510,12 +520,15 @@ def gains_of_outputs(fits: Posterior, reductions: Reductions) -> Gains:
         reductions: The reductions of the variances by the rows.
     """
     keep_memory()
-    for part in reductions.parts():
-        yield part, _gains_at(fits, reductions.rows, reductions.targets[part])
+    parts = reductions.parts()
+    kept = reductions.kept if len(parts) == 1 else None
+    for part in parts:
+        given = reductions.rows, reductions.targets[part], kept
+        yield part, _gains_at(fits, *given)
 
 
 def _gains_at(
-    fits: Posterior, rows: Tensor, targets: Tensor
+    fits: Posterior, rows: Tensor, targets: Tensor, kept: Kept | None
 ) -> Iterator[tuple[Tensor, list[Tensor]]]:
     r"""The decreases at some targets: positions of rows, and one matrix per output."""
     posteriors, nothing = fits.posteriors, torch.zeros(1, 1, dtype=torch.float64)
@@ -526,7 +539,7 @@ def _gains_at(
             yield from ((places[piece], gains) for piece, gains in found)
             continue
         pairs = zip(outputs, noise, strict=True)
-        each = [Reductions(posteriors[j], own, targets, n) for j, n in pairs]
+        each = [Reductions(posteriors[j], own, targets, n, kept=kept) for j, n in pairs]
         for blocks in zip(*(one._blocks_of(targets) for one in each), strict=True):
             gains = [nothing] * len(posteriors)
             for j, (_, covariance, observed) in zip(outputs, blocks, strict=True):
@@ -631,6 +644,8 @@ class Reductions:
         costs: ``C`` costs, by which sums of many rows are compared; default 1 each.
         weights: ``T`` factors by which targets count that stand for others; default 1
             each.
+        kept: What is kept from row to row of a batch, each of which lowers all
+            covariances by one product; ``None``: nothing, they are computed anew.
     """
 
     posterior: PoolPosterior
@@ -639,6 +654,7 @@ class Reductions:
     noise_var: Tensor
     costs: Tensor | None = None
     weights: Tensor | None = None
+    kept: Kept | None = None
 
     @property
     def counts(self) -> Tensor:
@@ -696,6 +712,8 @@ class Reductions:
         """
         if len(self.rows) * len(self.targets) * n_outputs <= ALL_PAIRS:
             return sums(self)
+        if self.kept is not None:  # another sample of the targets for each row
+            return replace(self, kept=None).best(sums, whole, reach, n_outputs)
         found = torch.zeros(len(self.rows), dtype=torch.float64)
         loss = torch.cat([whole(self.targets[part]) for part in self.parts()])
         loss = loss.clamp_min(0.0)
@@ -833,12 +851,43 @@ class Reductions:
 
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets; the caller may overwrite them."""
-        budget = min(self.posterior.memory_budget, 8 * COPIES * AT_ONCE)
+        budget_of_all = self.posterior.memory_budget
+        budget = min(budget_of_all, 8 * COPIES * AT_ONCE)
         path = self.posterior.path_at(part).mT.contiguous()
-        for rows in row_blocks(len(self.rows), len(part), budget):
+        blocks = row_blocks(len(self.rows), len(part), budget)
+        between = partial(self.posterior.covariance_between, columns=part, path=path)
+        whole, size = None, 8 * len(self.rows) * len(part)
+        is_all = len(part) >= len(self.targets)
+        if self.kept is not None and is_all and COPIES * size <= budget_of_all:
+            whole = self._kept_with(part, path)
+            if whole is None:
+                whole = torch.cat([between(self.rows[rows]) for rows in blocks])
+            entry = self.posterior.L, self.rows, part, len(path), whole
+            self.kept[id(self.posterior.L)] = entry
+        for rows in blocks:
             own = self.rows[rows]
-            covariance = self.posterior.covariance_between(own, part, path)
+            covariance = between(own) if whole is None else whole[rows].clone()
             yield rows, covariance, self.posterior.variance[own] + self.noise_var[rows]
+
+    def _kept_with(self, part: Tensor, path: Tensor) -> Tensor | None:
+        r"""The covariances of all rows with some targets, from those kept, if any are.
+
+        Args:
+            part: Targets.
+            path: The path rows at these.
+        """
+        assert self.kept is not None  # or this is not asked
+        entry = self.kept.get(id(self.posterior.L))
+        if entry is None or not torch.equal(entry[2], part):
+            return None
+        _, rows, _, n, whole = entry
+        if len(rows) != len(self.rows) or not torch.equal(rows, self.rows):
+            places = torch.searchsorted(rows, self.rows).clamp_max(len(rows) - 1)
+            if not torch.equal(rows[places], self.rows):
+                return None
+            whole = whole[places]
+        planned = self.posterior.path_at(self.rows)[:, n:]
+        return whole.addmm_(planned, path[n:], alpha=-1)
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The reduction of truncated variance by each row, as an epoch counts it.
