@@ -187,11 +187,14 @@ class _WithSites:
 
     def __init__(self, K: Tensor, precision: Tensor) -> None:
         self.K, eye = K, torch.eye(len(K)).to(K)
-        if bool((precision * K.diagonal() > LEAST_TOLD).all()):
+        is_fast = bool((precision * K.diagonal() > LEAST_TOLD).all())
+        if is_fast:
             # B = 1 + T^1/2 K T^1/2, of which the variances are (1 - B^-1) / T.
             root = precision.sqrt()
             both = root.outer(root)
-            factor = torch.linalg.cholesky(eye + both * K)
+            factor, failed = torch.linalg.cholesky_ex(eye + both * K)
+            is_fast = not bool(failed)
+        if is_fast:
             inner = torch.cholesky_inverse(factor)
             self.variance = (1 - inner.diagonal()) / precision
             self.log_determinant = 2 * factor.diagonal().log().sum()

@@ -851,43 +851,30 @@ class Reductions:
 
     def _blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets; the caller may overwrite them."""
-        budget_of_all = self.posterior.memory_budget
-        budget = min(budget_of_all, 8 * COPIES * AT_ONCE)
-        path = self.posterior.path_at(part).mT.contiguous()
-        blocks = row_blocks(len(self.rows), len(part), budget)
-        between = partial(self.posterior.covariance_between, columns=part, path=path)
-        whole, size = None, 8 * len(self.rows) * len(part)
-        is_all = len(part) >= len(self.targets)
-        if self.kept is not None and is_all and COPIES * size <= budget_of_all:
-            whole = self._kept_with(part, path)
+        posterior, rows = self.posterior, self.rows
+        budget = min(posterior.memory_budget, 8 * COPIES * AT_ONCE)
+        path = posterior.path_at(part).mT.contiguous()
+        blocks = row_blocks(len(rows), len(part), budget)
+        between = partial(posterior.covariance_between, columns=part, path=path)
+        whole, size = None, 8 * COPIES * len(rows) * len(part)
+        is_small = len(part) >= len(self.targets) and size <= posterior.memory_budget
+        if self.kept is not None and is_small:
+            found = self.kept.get(id(posterior.L))
+            if found is not None and torch.equal(found[2], part):
+                _, before, _, n, whole = found
+                places = torch.searchsorted(before, rows).clamp_max(len(before) - 1)
+                is_part = torch.equal(before[places], rows)
+                if len(before) > len(rows):
+                    whole = whole[places]
+                planned = posterior.path_at(rows)[:, n:]
+                whole = whole.addmm_(planned, path[n:], alpha=-1) if is_part else None
             if whole is None:
-                whole = torch.cat([between(self.rows[rows]) for rows in blocks])
-            entry = self.posterior.L, self.rows, part, len(path), whole
-            self.kept[id(self.posterior.L)] = entry
-        for rows in blocks:
-            own = self.rows[rows]
-            covariance = between(own) if whole is None else whole[rows].clone()
-            yield rows, covariance, self.posterior.variance[own] + self.noise_var[rows]
-
-    def _kept_with(self, part: Tensor, path: Tensor) -> Tensor | None:
-        r"""The covariances of all rows with some targets, from those kept, if any are.
-
-        Args:
-            part: Targets.
-            path: The path rows at these.
-        """
-        assert self.kept is not None  # or this is not asked
-        entry = self.kept.get(id(self.posterior.L))
-        if entry is None or not torch.equal(entry[2], part):
-            return None
-        _, rows, _, n, whole = entry
-        if len(rows) != len(self.rows) or not torch.equal(rows, self.rows):
-            places = torch.searchsorted(rows, self.rows).clamp_max(len(rows) - 1)
-            if not torch.equal(rows[places], self.rows):
-                return None
-            whole = whole[places]
-        planned = self.posterior.path_at(self.rows)[:, n:]
-        return whole.addmm_(planned, path[n:], alpha=-1)
+                whole = torch.cat([between(rows[block]) for block in blocks])
+            self.kept[id(posterior.L)] = posterior.L, rows, part, len(path), whole
+        for block in blocks:
+            own = rows[block]
+            covariance = between(own) if whole is None else whole[block].clone()
+            yield block, covariance, posterior.variance[own] + self.noise_var[block]
 
     def in_epoch(self, beta: float, eta: float) -> Tensor:
         r"""The reduction of truncated variance by each row, as an epoch counts it.

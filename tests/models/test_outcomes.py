@@ -9,7 +9,7 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 from torch import Tensor
 
-from botorch_lse.models.expectation import residuals_ahead, sites_of
+from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
 from botorch_lse.models.outcomes import Binary, Results
 from tests.models.slopes import assert_gradient
@@ -201,6 +201,29 @@ def test_residuals_ahead_are_standard_normal_under_the_model(outcome):
     assert float(z.var()) == pytest.approx(1.0, abs=1.5 * error)
     neighbours = (z[:, 1:] * z[:, :-1]).mean()
     assert float(neighbours) == pytest.approx(0.0, abs=error)
+
+
+@pytest.mark.parametrize(
+    "precision",
+    [
+        [0.5, 2.0, 1e-6, 3.0, 40.0],
+        [0.5, 2.0, 1e-12, 3.0, 40.0],  # tells next to nothing
+        [0.5, 2.0, -0.1, 3.0, 40.0],  # as guesses may
+    ],
+    ids=["fast", "tiny", "negative"],
+)
+def test_covariances_with_sites_are_those_of_dense_inverses(precision):
+    X = torch.tensor([0.0, 0.1, 0.5, 0.5, 1.0], dtype=torch.float64)  # two are alike
+    K = 4 * torch.exp(-((X.unsqueeze(-1) - X) ** 2) / 0.1)
+    T, r = torch.tensor(precision, dtype=torch.float64), torch.arange(5.0).to(K)
+    found, eye = _WithSites(K, T), torch.eye(5).to(K)
+    wanted = torch.linalg.solve(eye + K * T, K)
+    torch.testing.assert_close(found.variance, wanted.diagonal(), rtol=1e-8, atol=0)
+    torch.testing.assert_close(found.covariance_times(r), wanted @ r)
+    inverse = T.diag() @ torch.linalg.inv(eye + K * T)
+    torch.testing.assert_close(found.inverse, inverse, rtol=1e-8, atol=1e-12)
+    determinant = torch.linalg.det(eye + K * T).abs().log()
+    torch.testing.assert_close(found.log_determinant, determinant)
 
 
 def test_certain_answers_stay_finite():

@@ -7,7 +7,7 @@ import torch
 
 from botorch_lse import Pool
 from botorch_lse.models.gaussian_process import PoolPosterior
-from botorch_lse.rules.lookahead import LookAhead, Reductions
+from botorch_lse.rules.lookahead import LookAhead
 from botorch_lse.strategies import (
     Above,
     AbsoluteVolumeChange,
@@ -38,15 +38,18 @@ def values(rows: torch.Tensor, n: int) -> torch.Tensor:
     return y if n > 1 else y.squeeze(-1)
 
 
-def planned(name: str, patched, **of_model) -> tuple[list[torch.Tensor], list[int]]:
-    r"""The scores of each row of a batch by the model, and the rows."""
+def planned(
+    name: str, monkeypatch, is_kept: bool = True, **of_model
+) -> tuple[list[torch.Tensor], list[int], int]:
+    r"""The scores of each row of a batch, the rows, how many posteriors are kept."""
     goal, rule, options = CASES[name]
     found: list[torch.Tensor] = []
-    scores = LookAhead.scores
+    scores, sizes = LookAhead.scores, []
 
-    def noted(self, context, *given):
+    def noted(self, context, previous, rows, kept):
         assert not context.is_initial
-        found.append(scores(self, context, *given))
+        found.append(scores(self, context, previous, rows, kept if is_kept else None))
+        sizes.append(len(kept))
         return found[-1]
 
     model = GaussianProcess(noise_std=0.2, n_initial=Q, **of_model)
@@ -55,19 +58,18 @@ def planned(name: str, patched, **of_model) -> tuple[list[torch.Tensor], list[in
     first = strategy.ask(state)
     n_outputs = 2 if name == "two outputs" else 1
     state = strategy.tell(state, first.observe(values(first.order, n_outputs)))
-    patched.setattr(LookAhead, "scores", noted)
-    return found, strategy.ask(state).order.tolist()
+    with monkeypatch.context() as patched:
+        patched.setattr(LookAhead, "scores", noted)
+        return found, strategy.ask(state).order.tolist(), sizes[-1]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_scores_are_those_of_covariances_computed_anew(name, monkeypatch) -> None:
-    with monkeypatch.context() as patched:
-        found, order = planned(name, patched)
-    with monkeypatch.context() as patched:
-        patched.setattr(Reductions, "_kept_with", lambda *given: None)
-        anew, rows = planned(name, patched)
+    found, order, n_kept = planned(name, monkeypatch)
+    anew, rows, _ = planned(name, monkeypatch, is_kept=False)
     assert order == rows
     assert len(found) == Q
+    assert n_kept == (2 if name == "two outputs" else 1)
     for one, other in zip(found, anew, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
@@ -87,17 +89,8 @@ def test_covariances_are_computed_once_for_a_batch(name, monkeypatch) -> None:
 
 
 def test_little_memory_keeps_nothing_and_changes_nothing(monkeypatch) -> None:
-    found = []
-    for budget in (2**20, 2**14):
-        asked = []
-        with monkeypatch.context() as patched:
-            kept_with = Reductions._kept_with
-
-            def noted(self, *given, asked=asked, kept_with=kept_with):
-                asked.append(given)
-                return kept_with(self, *given)
-
-            patched.setattr(Reductions, "_kept_with", noted)
-            found.append(planned("a level", patched, memory_budget=budget)[1])
-        assert bool(asked) == (budget == 2**20)
-    assert found[0] == found[1]
+    _, order, n_kept = planned("a level", monkeypatch, memory_budget=2**20)
+    assert n_kept == 1
+    _, again, n_kept = planned("a level", monkeypatch, memory_budget=2**14)
+    assert n_kept == 0
+    assert order == again
