@@ -136,8 +136,8 @@ def sites_of(
     for step in range(STEPS):
         with_sites = _WithSites(K, precision)
         variance = with_sites.variance.clamp_min(LEAST_VARIANCE * prior)
-        r = weighted - precision * mean
-        m = mean + with_sites.covariance_times(r)
+        residual = with_sites.residual(weighted - precision * mean)
+        m = mean + K @ residual
         # Without its own site each point is known as all the others predict it.
         left = (1 / variance - precision).clamp_min(1 / prior)
         cavity = 1 / left
@@ -163,7 +163,6 @@ def sites_of(
             OptimizationWarning,
             stacklevel=2,
         )
-    residual = r - precision * (m - mean)
     apart = weighted - precision * centre
     evidence = (
         log.sum()
@@ -171,14 +170,17 @@ def sites_of(
         + 0.5 * (1 + precision * cavity).log().sum()
         + 0.5 * ((mean - centre) * (2 * weighted - precision * (centre + mean))).sum()
         - 0.5 * (apart.square() * cavity / (1 + precision * cavity)).sum()
-        + 0.5 * (r * (K @ residual)).sum()
+        + 0.5 * ((weighted - precision * mean) * (K @ residual)).sum()
     )
     found = precision, weighted, float(evidence), residual
     return Sites(*found, with_sites.inverse, (centre, cavity))
 
 
 class _WithSites:
-    r"""The covariance of a process given its sites, ``(K^-1 + T)^-1``.
+    r"""A process given its sites: what follows from their precisions alone.
+
+    ``variance`` has the ``p`` variances of ``(K^-1 + T)^-1``, ``log_determinant`` that
+    of ``1 + K T``, and ``inverse`` is ``(K + T^-1)^-1`` (``p x p``).
 
     Args:
         K: ``p x p`` covariances before.
@@ -186,31 +188,37 @@ class _WithSites:
     """
 
     def __init__(self, K: Tensor, precision: Tensor) -> None:
-        self.K, eye = K, torch.eye(len(K)).to(K)
-        is_fast = bool((precision * K.diagonal() > LEAST_TOLD).all())
-        if is_fast:
+        self.precision, eye = precision, torch.eye(len(K)).to(K)
+        self.is_fast = bool((precision * K.diagonal() > LEAST_TOLD).all())
+        if self.is_fast:
             # B = 1 + T^1/2 K T^1/2, of which the variances are (1 - B^-1) / T.
             root = precision.sqrt()
             both = root.outer(root)
             factor, failed = torch.linalg.cholesky_ex(eye + both * K)
-            is_fast = not bool(failed)
-        if is_fast:
+            self.is_fast = not bool(failed)
+        if self.is_fast:
             inner = torch.cholesky_inverse(factor)
             self.variance = (1 - inner.diagonal()) / precision
             self.log_determinant = 2 * factor.diagonal().log().sum()
             self.inverse = both * inner
         else:
             # (1 + K T)^-1 K, which takes three times as long.
-            factors = torch.linalg.lu_factor(eye + K * precision)
-            covariance = torch.linalg.lu_solve(*factors, K)
+            self.factors = torch.linalg.lu_factor(eye + K * precision)
+            covariance = torch.linalg.lu_solve(*self.factors, K)
             self.variance = covariance.diagonal()
-            self.log_determinant = factors[0].diagonal().abs().log().sum()
+            self.log_determinant = self.factors[0].diagonal().abs().log().sum()
             by_sites = precision.unsqueeze(-1) * covariance * precision
             self.inverse = precision.diag() - by_sites
 
-    def covariance_times(self, r: Tensor) -> Tensor:
-        r"""The covariance times ``r`` (``p``)."""
-        return self.K @ (r - self.inverse @ (self.K @ r))
+    def residual(self, r: Tensor) -> Tensor:
+        r"""The solution of ``(1 + T K) x = r`` (``p``).
+
+        Not by a difference: where sites are precise few of its digits are left.
+        """
+        if self.is_fast:
+            return self.inverse @ (r / self.precision)
+        by_column = r.unsqueeze(-1)
+        return torch.linalg.lu_solve(*self.factors, by_column, adjoint=True).squeeze(-1)
 
 
 def residuals_ahead(

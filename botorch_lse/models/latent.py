@@ -58,12 +58,14 @@ SPREAD = 1.0
 FIT_STEPS = 100
 """The largest number of steps of a fit; some ten are usual."""
 ENOUGH = 1e-5
-"""The gain in the loss, as a share of it, at which a fit ends.
-Going on to 2e-9, with sites to 1e-6 in place of ``SETTLED``, changes posterior means of
-250 answers by at most .01 of their deviations and takes three times as long."""
+"""The gain in the loss at which a fit ends, as a share of what it gained before.
+Or this number itself, while less than 1 was gained. Going on to 2e-9, with sites to
+1e-6 in place of ``SETTLED``, changes posterior means of 250 answers by at most .01 of
+their deviations and takes three times as long."""
 SETTLED = 1e-3
 """The change of a site that ends the steps for one evaluation of the loss.
-Its first derivatives by sites are 0."""
+The loss is stationary in the sites, so that its error is of second order, and that of
+its gradient of first."""
 
 
 def fit_latent_gp(
@@ -213,6 +215,7 @@ class _Fit:
         # Each evaluation begins at the sites of the one before, which are near.
         self.sites: Sites | None = None
         self.settled = SETTLED
+        self.first: float | None = None
 
     @property
     def start(self) -> np.ndarray:
@@ -243,7 +246,10 @@ class _Fit:
         self.outcome = self.asked.with_parameters(self.others[n:].tolist())
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        r"""The loss at ``x``, and its gradient."""
+        r"""The loss at ``x`` less that of the first call, and its gradient.
+
+        Its own size says nothing: of counts a constant is left out.
+        """
         self.set(x)
         mean, results = float(x[-1]), self.results
         with torch.no_grad():
@@ -267,4 +273,6 @@ class _Fit:
             by_outcome = by_outcome[: len(self.asked.unknowns)]  # others are given
             of_others = torch.cat((by_rise, by_outcome)) * self.others - far / SPREAD
         gradient = torch.cat((by_log, of_others, torch.tensor([of_mean]).to(self.F)))
-        return -total, -gradient.cpu().numpy()
+        if self.first is None:
+            self.first = -total
+        return -total - self.first, -gradient.cpu().numpy()

@@ -457,9 +457,9 @@ def is_one_level(context: SelectionContext) -> bool:
 
 
 Kept = dict[int, tuple[Tensor, Tensor, Tensor, int, Tensor]]
-"""The covariances of rows with targets, by the identity of a posterior's factor.
-That factor, which is the same for all rows of a batch, then rows and targets, the path
-rows that are counted, and the covariances."""
+"""For each posterior, by the identity of its factor, the covariances that are kept.
+The factor, so that its identity is not given to another one, the rows, the targets, the
+number of path rows that are taken off, and the covariances."""
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]
 """The reductions of targets' variances by all rows, for some targets at a time.
 In pieces: positions among the rows, and ``c x T`` reductions (or ``1 x 1`` zeros) for
@@ -796,6 +796,7 @@ class Reductions:
         keep_memory()
         sums: Tensor | None = None
         parts = self.parts()
+        some = self if len(parts) == 1 else replace(self, kept=None)
         if len(parts) == 1 and len(self.targets) == n_targets:
             beside = None  # they are among the others
         for part in parts:
@@ -809,7 +810,7 @@ class Reductions:
             effect = effect_at(targets)
             if weights is not None:
                 effect = effect.weighted(weights)
-            for rows, covariance, observed in self._blocks_of(targets):
+            for rows, covariance, observed in some._blocks_of(targets):
                 found = effect.parts(covariance, observed)
                 if sums is None:
                     sums = found.new_zeros(len(self.rows), found.shape[-1])
@@ -856,15 +857,15 @@ class Reductions:
         path = posterior.path_at(part).mT.contiguous()
         blocks = row_blocks(len(rows), len(part), budget)
         between = partial(posterior.covariance_between, columns=part, path=path)
+        # What is kept comes on top of the pieces; 2^21 pairs are 16 MiB.
         whole, size = None, 8 * COPIES * len(rows) * len(part)
-        is_small = len(part) >= len(self.targets) and size <= posterior.memory_budget
-        if self.kept is not None and is_small:
+        if self.kept is not None and 0 < size <= posterior.memory_budget:
             found = self.kept.get(id(posterior.L))
             if found is not None and torch.equal(found[2], part):
                 _, before, _, n, whole = found
                 places = torch.searchsorted(before, rows).clamp_max(len(before) - 1)
                 is_part = torch.equal(before[places], rows)
-                if len(before) > len(rows):
+                if not torch.equal(before, rows):
                     whole = whole[places]
                 planned = posterior.path_at(rows)[:, n:]
                 whole = whole.addmm_(planned, path[n:], alpha=-1) if is_part else None

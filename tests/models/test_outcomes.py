@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+import scipy
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 from torch import Tensor
 
+from botorch_lse.models import latent
 from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
-from botorch_lse.models.outcomes import Binary, Results
+from botorch_lse.models.outcomes import Binary, Counts, Results
 from tests.models.slopes import assert_gradient
 
 DRAWS = 400_000
@@ -207,23 +210,90 @@ def test_residuals_ahead_are_standard_normal_under_the_model(outcome):
     "precision",
     [
         [0.5, 2.0, 1e-6, 3.0, 40.0],
+        [0.5, 2.0, 1e6, 3.0, 1e4],
         [0.5, 2.0, 1e-12, 3.0, 40.0],  # tells next to nothing
         [0.5, 2.0, -0.1, 3.0, 40.0],  # as guesses may
     ],
-    ids=["fast", "tiny", "negative"],
+    ids=["usual", "precise", "tiny", "negative"],
 )
-def test_covariances_with_sites_are_those_of_dense_inverses(precision):
-    X = torch.tensor([0.0, 0.1, 0.5, 0.5, 1.0], dtype=torch.float64)  # two are alike
-    K = 4 * torch.exp(-((X.unsqueeze(-1) - X) ** 2) / 0.1)
-    T, r = torch.tensor(precision, dtype=torch.float64), torch.arange(5.0).to(K)
+def test_processes_with_sites_are_those_of_dense_inverses(precision):
+    X = torch.tensor([0.0, 0.1, 0.5, 0.6, 1.0], dtype=torch.float64)
+    K, T = covariance(X, 0.1), torch.tensor(precision, dtype=torch.float64)
     found, eye = _WithSites(K, T), torch.eye(5).to(K)
-    wanted = torch.linalg.solve(eye + K * T, K)
-    torch.testing.assert_close(found.variance, wanted.diagonal(), rtol=1e-8, atol=0)
-    torch.testing.assert_close(found.covariance_times(r), wanted @ r)
+    assert found.is_fast == (min(precision) >= 1e-6)
+    wanted = torch.linalg.inv(torch.linalg.inv(K) + T.diag())
+    torch.testing.assert_close(found.variance, wanted.diagonal(), rtol=1e-7, atol=0)
     inverse = T.diag() @ torch.linalg.inv(eye + K * T)
-    torch.testing.assert_close(found.inverse, inverse, rtol=1e-8, atol=1e-12)
+    torch.testing.assert_close(found.inverse, inverse, rtol=1e-7, atol=1e-9)
     determinant = torch.linalg.det(eye + K * T).abs().log()
     torch.testing.assert_close(found.log_determinant, determinant)
+    r = T * torch.arange(1, 6).to(K)  # of values that all differ from the mean
+    x = found.residual(r)
+    torch.testing.assert_close(x + T * (K @ x), r, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("trials", [10, 1_000, 1_000_000])
+@pytest.mark.parametrize("outcome", [Binary(), Counts()], ids=str)
+def test_results_of_many_trials_have_their_exact_evidence(outcome, trials):
+    # Points that know nothing of each other are integrated one by one.
+    p, variance = 4, 2.0
+    f = torch.linspace(-1.5, 1.5, p, dtype=torch.float64)
+    y, n = outcome.value(f), torch.full_like(f, trials)
+    K, mean = variance * torch.eye(p).double(), torch.full_like(f, 0.1)
+    sites = sites_of(K, mean, outcome, Results(y, n), least=None)
+    exact = 0.0
+    for i in range(p):
+        width = 40 / math.sqrt(trials)
+        at = f[i] + torch.linspace(-width, width, 400_001, dtype=torch.float64)
+        log = outcome.log_probability(at.unsqueeze(-1), y[i : i + 1], n[i : i + 1])
+        log = log.squeeze(-1) - (at - 0.1).square() / (2 * variance)
+        log = log.logsumexp(dim=0) + math.log(2 * width / 400_000)
+        exact += float(log) - 0.5 * math.log(2 * math.pi * variance)
+    assert sites.log_evidence == pytest.approx(exact, abs=5e-3)
+    near, _ = sites.near
+    torch.testing.assert_close(mean + K @ sites.residual, near, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_a_fit_to_counts_ends_where_little_is_left_to_gain(scale, monkeypatch):
+    ends = []
+    monkeypatch.setattr(
+        latent,
+        "remembered_point",
+        lambda asked, kernel, told, n, search: ends.append(search()) or ends[-1],
+    )
+    X = torch.rand(40, 2, generator=torch.Generator().manual_seed(6)).double()
+    y = (scale * (2 + (6 * X).sin().sum(dim=-1))).round().clamp_min(0.0)
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    fit_latent_gp(X, y, 0 * y + 1, bounds, Counts())
+    fit = _Fit(X, Results(y, 0 * y + 1), Counts(), latent_kernel(2))
+    fit.settled = 1e-6
+    first, _ = fit(fit.start)
+    assert first == 0.0
+    end = np.array(ends[0])
+    loss, _ = fit(end)
+    assert loss < -1.0
+    best = scipy.optimize.minimize(fit, end, jac=True, bounds=fit.bounds)
+    assert loss - float(best.fun) < 0.05
+
+
+def test_priors_of_a_fit_are_those_of_its_kernel():
+    F = torch.rand(12, 2, generator=torch.Generator().manual_seed(7)).double()
+    kernel = latent_kernel(2)
+    fit = _Fit(
+        F, Results((F.sum(dim=-1) > 1).double(), 1 + 0 * F[:, 0]), Binary(), kernel
+    )
+    fit.settled = 1e-9
+
+    def of_prior(x) -> float:
+        loss, _ = fit(x)
+        listed = kernel.named_priors()
+        log = sum(p.log_prob(of(at)).sum().item() for _, at, p, of, _ in listed)
+        return loss + fit.sites.log_evidence + log
+
+    moved = fit.start + 0.2 * np.sin(np.arange(len(fit.start)))
+    moved[-1] = fit.start[-1]  # the mean, whose prior is another one
+    assert of_prior(fit.start) == pytest.approx(of_prior(moved), abs=1e-6)
 
 
 def test_certain_answers_stay_finite():

@@ -94,3 +94,27 @@ def test_little_memory_keeps_nothing_and_changes_nothing(monkeypatch) -> None:
     _, again, n_kept = planned("a level", monkeypatch, memory_budget=2**14)
     assert n_kept == 0
     assert order == again
+
+
+def test_outputs_whose_rows_are_all_measured_are_passed_over() -> None:
+    X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
+    pool = Pool(X).at_outputs(2, costs=(1.0, 1.0))
+    strategy = Strategy(
+        pool,
+        Above(0.5) & Above(0.2, output=1),
+        model=GaussianProcess(noise_std=0.4, n_initial=2),
+        rule=ExpectedMisclassification(),
+        batch_size=3,
+        max_repeats=1,
+    )
+    state = strategy.init(seed=0)
+    for _ in range(5):
+        batch = strategy.ask(state)
+        y = (6 * X[batch.order % 12, 0]).sin()
+        state = strategy.tell(state, batch.observe(y))
+    for of_output in (torch.arange(12), torch.arange(12, 24)):
+        left = of_output[state.uses(24)[of_output] == 0]
+        assert len(left)
+        order = strategy.ask(strategy.exclude(state, left.tolist())).order
+        assert len(order)
+        assert not set(order.tolist()) & set(of_output.tolist())
