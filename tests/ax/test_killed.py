@@ -9,6 +9,7 @@ from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax import POOL_INDEX, run_experiment
 from botorch_lse.ax.compat import as_stored
+from tests.covering import IN_FULL, covering
 from tests.processes import in_a_new_process
 
 from . import killed, several
@@ -121,8 +122,7 @@ def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["json", "db"])
-@pytest.mark.parametrize("name", [*several.NAMES, killed.REGION])
+@covering("kind, name", ["json", "db"], [*several.NAMES, killed.REGION], rest=IN_FULL)
 def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
     tmp_path, kind, name
 ):

@@ -306,8 +306,8 @@ def test_some_short_runs_hold() -> None:
 
 
 @pytest.mark.slow
-def test_sixty_runs_hold() -> None:
-    assert campaign.main(["--runs", "60"]) == 0
+def test_thirty_runs_hold() -> None:
+    assert campaign.main(["--runs", "30"]) == 0
 
 
 @pytest.mark.parametrize("host", [*hosts.HOSTS])
@@ -319,7 +319,7 @@ def test_many_runs_hold(host: str) -> None:
     assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0
 
 
-@more_when_slow("runs", 6, 40)
+@more_when_slow("runs", 6, 40, rest=IN_FULL)
 def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # made-up values

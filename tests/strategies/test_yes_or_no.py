@@ -28,7 +28,7 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
 )
-from tests.covering import more_when_slow
+from tests.covering import IN_FULL, more_when_slow
 
 LEVEL = 0.75
 
@@ -397,7 +397,7 @@ def test_counts_are_checked(given, match):
         Observations([0], **given)
 
 
-@more_when_slow("runs", 8, 120)
+@more_when_slow("runs", 8, 120, rest=IN_FULL)
 def test_few_runs_with_a_given_model_decide_a_row_wrongly(runs):
     pool, outcome, delta = line(25), Binary(), 0.2
     model = GaussianProcess(kernel(), outcome=outcome)
