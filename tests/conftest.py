@@ -31,16 +31,26 @@ def closed_figures() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     r"""Of the cases of a test marked ``some(n)`` all but ``n`` are ``slow``.
 
-    Where the choice begins depends on the test's name, so that tests that go through
-    the same list do not all take the same of it.
+    Of these others ``slow=m`` run in the slow run, three times ``n`` if not given; the
+    rest is ``exhaustive``. Where the choice begins depends on the test's name, so that
+    tests that go through the same list do not all take the same of it.
     """
     for _, group in groupby(items, key=lambda item: item.nodeid.partition("[")[0]):
-        cases = [case for case in group if case.get_closest_marker("slow") is None]
+        cases = [
+            case
+            for case in group
+            if not any(map(case.get_closest_marker, ("slow", "engine")))
+        ]
         mark = cases[0].get_closest_marker("some") if cases else None
         if mark is None:
             continue
         start = zlib.crc32(cases[0].originalname.encode())
-        taken = spread([case.callspec.indices for case in cases], *mark.args, start)
+        cells = [case.callspec.indices for case in cases]
+        taken = spread(cells, *mark.args, start)
+        more = mark.kwargs.get("slow", 3 * len(taken))
+        slow = spread(cells, len(taken) + more, start)  # begins with what is taken
         for i, case in enumerate(cases):
             if i not in taken:
                 case.add_marker(pytest.mark.slow)
+            if i not in slow:
+                case.add_marker(pytest.mark.exhaustive)

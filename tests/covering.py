@@ -43,25 +43,22 @@ def covering(
     names: str,
     *factors: Sequence[object],
     together: int = 1,
-    in_slow: int | None = None,
-    rest: Sequence[pytest.MarkDecorator] = (pytest.mark.slow,),
+    in_slow: int = 2,
 ) -> pytest.MarkDecorator:
-    r"""Parametrize with a product; what does not cover anything new is ``slow``.
+    r"""Parametrize with a product, of which a covering part runs.
 
     In the default run each value of each factor occurs (``together=1``), or each pair
-    of values of two factors (``together=2``).
+    of values of two factors (``together=2``); in the slow run each pair. The rest of
+    the product is exhaustive.
 
     Args:
         names: The parameters' names, separated by commas, one for each factor.
         *factors: The values of each.
         together: How many factors' values meet in all combinations by default.
-        in_slow: How many meet in the ``slow`` run, where that need not be all.
-        rest: The marks of all other combinations; exhaustive with ``in_slow``.
+        in_slow: How many meet in the slow run.
     """
     taken = chosen(factors, min(together, len(factors)))
-    slow = chosen(factors, in_slow) if in_slow else set[tuple[int, ...]]()
-    if in_slow:
-        rest = IN_FULL
+    slow = chosen(factors, min(in_slow, len(factors)))
     return pytest.mark.parametrize(
         names,
         [
@@ -71,7 +68,7 @@ def covering(
                 if cell in taken
                 else [pytest.mark.slow]
                 if cell in slow
-                else rest,
+                else IN_FULL,
             )
             for cell in itertools.product(*(range(len(f)) for f in factors))
         ],
@@ -199,14 +196,14 @@ def more_when_slow(
     names: str,
     few: object,
     many: object,
-    rest: Sequence[pytest.MarkDecorator] = (pytest.mark.slow,),
+    rest: Sequence[pytest.MarkDecorator] = IN_FULL,
 ) -> pytest.MarkDecorator:
-    r"""Parametrize with little by default and with much behind ``slow``.
+    r"""Parametrize with little, and with much in the exhaustive run.
 
     Args:
         names: One parameter's name, or several, separated by commas.
         few: Its value (a tuple of values for several names) in the default run.
-        many: Its value in the slow run.
+        many: Its value in the exhaustive run.
         rest: The marks of ``many``.
     """
     return pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def test_the_warning_names_versions_and_remedy_where_the_user_wrote_it() -> None
     assert noted[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_nothing_stays_beyond_the_version_that_was_announced() -> None:
     for call in calls():
         since, until = (Version(ast.literal_eval(call.args[i])) for i in (1, 2))

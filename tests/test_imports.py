@@ -60,6 +60,7 @@ def brought() -> dict[str, set[str]]:
     return {text: set(line) for text, line in zip(STATEMENTS, lines, strict=True)}
 
 
+@pytest.mark.slow
 def test_the_package_alone_brings_nothing_of_others(
     brought: dict[str, set[str]],
 ) -> None:
@@ -182,6 +183,7 @@ def test_everything_is_imported_by_a_star(package: ModuleType) -> None:
     assert set(package.__all__) <= set(found)
 
 
+@pytest.mark.slow
 def test_modules_are_attributes_without_an_import_of_their_own() -> None:
     line = "import botorch_lse; print(botorch_lse._validation.__name__)"
     command = [sys.executable, "-c", line]

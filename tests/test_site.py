@@ -158,6 +158,7 @@ def test_every_paper_has_kept_results_and_a_place_on_the_page():
         assert f"{{cite:t}}`{name}`" in text
 
 
+@pytest.mark.slow
 def test_the_picture_of_growth_has_every_rule(tmp_path):
     generated = pytest.importorskip("generated", reason="needs the extra `docs`")
     kept = pd.read_csv(papers.KEPT / "growth.csv")
@@ -362,6 +363,7 @@ def test_every_door_of_the_landing_page_is_there():
         assert (DOCS / f"{page}.md").exists()
 
 
+@pytest.mark.slow
 def test_search_ranks_guide_pages_above_the_reference(tmp_path):
     assert '"_static" / "scorer.js")' in (DOCS / "conf.py").read_text()
     page = tmp_path / "search.html"

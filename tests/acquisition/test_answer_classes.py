@@ -84,6 +84,7 @@ def drawn_effects(mean: Tensor, S: Tensor) -> dict[str, float]:
     } | {"BernoulliStraddle": float(1.96 * chance.std() - (yes - LEVEL).abs())}
 
 
+@pytest.mark.some(1)
 @every
 def test_values_are_those_of_draws_by_the_definition(case):
     acqf = case.cls(classifier(), **options(case), **RATES)
@@ -96,6 +97,7 @@ def test_values_are_those_of_draws_by_the_definition(case):
         assert float(acqf(x.view(1, 1, 2))) == pytest.approx(wanted, abs=atol)
 
 
+@pytest.mark.some(1)
 @every
 def test_pending_points_shrink_variances_by_what_is_expected(case):
     pending, x = POOL[15:18], POOL[12]
@@ -111,6 +113,7 @@ def test_pending_points_shrink_variances_by_what_is_expected(case):
     torch.testing.assert_close(acqf(points), alone(points))
 
 
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("n", [0, 1, 16, 37, 1060])
 def test_many_points_have_the_values_of_each_alone(case, n):
@@ -123,6 +126,7 @@ def test_many_points_have_the_values_of_each_alone(case, n):
         torch.testing.assert_close(found[i : i + 1], acqf(X[i : i + 1]))
 
 
+@pytest.mark.slow
 def test_a_fitted_model_is_asked_near_its_level():
     x = torch.linspace(0, 1, 40, dtype=torch.float64).unsqueeze(-1)
     p = ndtr(8 * x - 4)
@@ -142,7 +146,7 @@ def test_a_fitted_model_is_asked_near_its_level():
 # --- the contract ---------------------------------------------------------------------
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -155,6 +159,7 @@ def test_shapes_dtypes_and_gradients(case, shape, dtype, n_pending):
         assert_differentiable(acqf, X.to(dtype).requires_grad_(), shape)
 
 
+@pytest.mark.some(1)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(case, n_pending):
@@ -164,6 +169,7 @@ def test_gradient_is_right(case, n_pending):
     assert torch.autograd.gradcheck(acqf, X.requires_grad_())
 
 
+@pytest.mark.some(0, slow=2)
 @every
 def test_points_are_optimised_one_after_the_other(case):
     acqf = case.cls(classifier(), **options(case))

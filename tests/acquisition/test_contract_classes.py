@@ -81,6 +81,7 @@ def test_float32_agrees_with_float64(acqf_class, options):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(acqf_class, options, n_pending):
@@ -90,6 +91,7 @@ def test_gradient_is_right(acqf_class, options, n_pending):
     assert torch.autograd.gradcheck(acqf, X.requires_grad_())
 
 
+@pytest.mark.some(4)
 @every
 def test_more_than_one_point_is_refused(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)
@@ -105,6 +107,7 @@ def test_more_than_one_point_is_refused(acqf_class, options):
     assert X.shape == (2, 2)
 
 
+@pytest.mark.some(4)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_value_of_an_ensemble_is_the_average_of_its_members(
@@ -133,6 +136,7 @@ def member(model, i):
     return single.eval()
 
 
+@pytest.mark.some(4)
 @every
 def test_each_of_four_points_is_the_best_given_those_before(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)
@@ -182,6 +186,7 @@ OF_ONE = {case.cls: case.options(POOL) for case in ACQUISITIONS
           if not case.has_several_outputs}  # fmt: skip
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize(("acqf_class", "options"), OF_ONE.items())
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0, 0.0], [0.0, -2.0]])
 @pytest.mark.parametrize("as_list", [True, False])

@@ -50,7 +50,7 @@ def dense_value(dense, batch, targets, noise, omega=None, target_weights=None):
     return -(own[:, None] + omega**2 * own - 2 * omega * C).max()
 
 
-@pytest.mark.some(40)
+@pytest.mark.some(16)
 @every
 @pytest.mark.parametrize("q", [1, 4])
 @pytest.mark.parametrize("n_pending", [0, 3])
@@ -85,7 +85,7 @@ def test_values_equal_dense_formulas(
         assert values[i] == pytest.approx(want, rel=1e-9)
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(11)
 @every
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -105,7 +105,7 @@ def test_float32_agrees_with_float64(acqf_class, options):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(acqf_class, options, n_pending):
@@ -159,6 +159,7 @@ def test_value_of_an_ensemble_is_the_average_of_its_members(
     torch.testing.assert_close(values, torch.stack(members).mean(dim=0))
 
 
+@pytest.mark.some(2)
 @scalar
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending):
@@ -178,6 +179,7 @@ def test_a_scalarised_model_equals_the_single_one(acqf_class, options, n_pending
     torch.testing.assert_close(scaled(points), 9 * second(points))
 
 
+@pytest.mark.some(6)
 @every
 @pytest.mark.parametrize("budget", [2**8, 2**13])
 def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budget):
@@ -191,7 +193,7 @@ def test_blocks_of_targets_change_nothing(monkeypatch, acqf_class, options, budg
     torch.testing.assert_close(acqf_class(model, **options)(X), whole)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @every
 def test_works_in_optimize_acqf_with_a_joint_batch(acqf_class, options):
     acqf = acqf_class(make_model()[0], **options)

@@ -77,7 +77,7 @@ def member(s, yvar=None):
     return model.eval()
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("acqf_class", AVERAGED)
 @pytest.mark.parametrize("pending", [None, PENDING, TARGETS], ids=["none", "2", "6"])
 @pytest.mark.parametrize("known_noise", [False, True])

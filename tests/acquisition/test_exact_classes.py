@@ -16,6 +16,7 @@ TABLE = {case.cls: case.options(POOL) for case in BATCHES}
 every = pytest.mark.parametrize(("acqf_class", "options"), TABLE.items())
 
 
+@pytest.mark.some(7)
 @every
 @pytest.mark.parametrize("noise", [0.0, 1e-30, lambda X: 0 * X[..., 0]])
 def test_no_noise_is_the_least_noise(acqf_class, options, noise):
@@ -30,6 +31,7 @@ def test_no_noise_is_the_least_noise(acqf_class, options, noise):
     assert torch.isfinite(batches.grad).all()
 
 
+@pytest.mark.some(8)
 @every
 @pytest.mark.parametrize("joint", [False, True])
 def test_pending_points_known_exactly_leave_nothing_to_gain(acqf_class, options, joint):
@@ -48,7 +50,7 @@ def test_pending_points_known_exactly_leave_nothing_to_gain(acqf_class, options,
     assert (values.abs() <= 1e-6 * float(Y.var())).all()
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("acqf_class", [case.cls for case in DESIGNED])
 @pytest.mark.parametrize("q", [5, 20])
 def test_a_designed_batch_of_exact_measurements_has_no_row_twice(acqf_class, q):

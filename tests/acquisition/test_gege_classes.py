@@ -97,7 +97,7 @@ def worst_variance(dense, batch, targets, noise):
 kinds = pytest.mark.parametrize("kind", ["list", "batched", "different data"])
 
 
-@pytest.mark.some(14)
+@pytest.mark.some(3)
 @kinds
 @pytest.mark.parametrize("q", [1, 4])
 @pytest.mark.parametrize("n_pending", [0, 3])
@@ -146,7 +146,7 @@ def test_one_output_is_the_worst_variance():
     )
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(3)
 @kinds
 @pytest.mark.parametrize("shape", [(), (5,), (3, 5)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -166,7 +166,7 @@ def test_float32_agrees_with_float64(kind):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(n_pending):
     acqf = qGEGE(both()[0], TARGETS, 0.5, output_weights=(1.0, 0.002))
@@ -176,6 +176,7 @@ def test_gradient_is_right(n_pending):
     assert torch.autograd.gradcheck(acqf, X.requires_grad_())
 
 
+@pytest.mark.some(2)
 @kinds
 def test_order_is_irrelevant_and_pending_points_are_part_of_the_batch(kind):
     model, X = both(kind)[0], batches((), 5)

@@ -287,6 +287,7 @@ def test_a_band_leaves_out_targets_of_variance_criteria() -> None:
     assert torch.equal(acqf.targets, TARGETS[~(inside | outside)])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pending", [0, 2])
 @pytest.mark.parametrize("cls", [*ONE, *TAKING])
 def test_gradients_are_right(cls, pending) -> None:
@@ -300,6 +301,7 @@ def test_gradients_are_right(cls, pending) -> None:
     assert torch.autograd.gradcheck(cls(both(), **options), X)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("cls", [Straddle, qExpectedMisclassification])
 def test_batches_are_chosen_in_botorchs_loops(cls) -> None:
     options = {"goal": GOAL}

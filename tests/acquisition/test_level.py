@@ -56,6 +56,7 @@ def world(dense, batch, pending):
     return mean, variance, cross @ np.linalg.inv(K), K
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("n_pending", [0, 2])
 @pytest.mark.parametrize(("cls", "options", "loss"), SIDES)
@@ -130,6 +131,7 @@ def test_targeted_variance_is_that_of_a_fresh_solve(tau, q):
     assert q * float(acqf(batch)) == pytest.approx(want, rel=1e-9)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("cls", "options"), CLASSES)
 def test_costs_divide_and_ensembles_are_averaged(cls, options):
     X, several = batches((4,), 2), ensemble()

@@ -36,6 +36,7 @@ def assert_parts_change_nothing(monkeypatch, acqf, X) -> None:
         torch.testing.assert_close(found, whole, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.some(5)
 @cases
 @pytest.mark.parametrize("q", [1, 2])
 def test_batches_are_evaluated_in_parts(monkeypatch, case, q) -> None:
@@ -43,6 +44,7 @@ def test_batches_are_evaluated_in_parts(monkeypatch, case, q) -> None:
     assert_parts_change_nothing(monkeypatch, acqf, batches((3, 4), q))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "case",
     [case for case in BATCHES if not case.has_several_outputs],

@@ -60,6 +60,7 @@ def test_several_models_in_one_are_scored_one_by_one(case: AcquisitionCase) -> N
     torch.testing.assert_close(found[2], each, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("case", [*INTERVALS, *BATCHES], **NAMES)
 def test_several_models_in_one_are_refused_where_points_are_prepared(
     case: AcquisitionCase,
@@ -108,6 +109,7 @@ def test_points_chosen_before_need_a_gaussian_posterior(kind: str) -> None:
     assert optimize_acqf_discrete(transformed, q=3, choices=choices)[0].shape == (3, 2)
 
 
+@pytest.mark.slow
 def test_points_on_a_mixed_space_are_chosen_one_by_one() -> None:
     acqf, few = Straddle(model(), 0.3), {"num_restarts": 2, "raw_samples": 4}
     options = {"bounds": BOX, "discrete_dims": {0: [0.0, 0.5, 1.0]}, **few}
@@ -122,6 +124,7 @@ def test_points_on_a_mixed_space_are_chosen_one_by_one() -> None:
     assert (chosen[0] - chosen[1]).abs().max() > 1e-3
 
 
+@pytest.mark.some(4)
 @pytest.mark.filterwarnings("ignore:SparseOutlierNoise")  # new points are no outliers
 @pytest.mark.parametrize("case", [*MOMENTS, *BATCHES], **NAMES)
 def test_a_likelihood_that_knows_outliers_is_in_the_units_of_y(

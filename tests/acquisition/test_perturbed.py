@@ -72,6 +72,7 @@ def value(case: AcquisitionCase, own: Any, **options: Any) -> Tensor:
     return found.detach()
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("case", ACQUISITIONS, ids=lambda case: case.cls.__name__)
 def test_a_point_that_becomes_several_is_refused(case: AcquisitionCase) -> None:
     with pytest.raises(UnsupportedError) as refused:
@@ -91,6 +92,7 @@ def test_a_point_that_becomes_several_is_refused(case: AcquisitionCase) -> None:
             value(case, other, posterior_transform=wrong)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("pending", [None, PENDING], ids=["", "pending"])
 @pytest.mark.parametrize(
     "case",
@@ -136,6 +138,7 @@ def dense(pending: Tensor | None) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     return variances
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pending", [None, PENDING], ids=["", "pending"])
 def test_a_batch_is_looked_ahead_of_as_measured_where_it_is(
     pending: Tensor | None,

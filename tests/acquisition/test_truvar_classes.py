@@ -234,6 +234,7 @@ def test_float32_agrees_with_float64(eta):
     torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.some(1)
 @etas
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_gradient_is_right(eta, n_pending):

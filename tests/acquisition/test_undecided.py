@@ -57,6 +57,7 @@ def whole(cls):
     return {"threshold": LEVEL} if (cls in dict(LOSSES)) else {}
 
 
+@pytest.mark.some(8)
 @every
 @pytest.mark.parametrize("q", [1, 3])
 def test_the_rest_alone_has_the_same_value(cls, options, q):
@@ -72,6 +73,7 @@ def test_the_rest_alone_has_the_same_value(cls, options, q):
     torch.testing.assert_close(some(X), alone(X), rtol=1e-10, atol=0)
 
 
+@pytest.mark.some(2)
 @every
 def test_members_of_an_ensemble_have_their_own(cls, options):
     several, X = ensemble(), batches((4,), 2)

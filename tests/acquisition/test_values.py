@@ -62,6 +62,7 @@ def expected(acqf_class, dense, P, pending, noise, pool=None):
     return 1.96 * sigma - np.abs(mean - level)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("case", MOMENTS)
 @pytest.mark.parametrize("with_pending", [False, True])
 def test_marginal_values_equal_dense_formulas(
@@ -79,6 +80,7 @@ def test_marginal_values_equal_dense_formulas(
     np.testing.assert_allclose(values, want, rtol=RTOL, atol=1e-8)
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("with_pending", [False, True])
 @pytest.mark.parametrize("schedule", [4.0, UnionBeta(40, 0.1)], ids=["4", "theorem"])
 @pytest.mark.parametrize("by_round", [False, True])

@@ -98,6 +98,7 @@ def test_several_concurrent_trials_near_the_level_in_metric_units():
     assert len(client.get_next_trials(2)) == 2
 
 
+@pytest.mark.slow
 def test_the_candidate_is_the_best_of_an_independent_posterior():
     client = modular_client(STRADDLE)
     ((_, point),) = client.get_next_trials(1).items()
@@ -135,6 +136,7 @@ def test_neither_the_sign_nor_constraints_move_the_level(objective, constraints)
     assert point == pytest.approx(wanted, abs=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 def test_an_objective_of_several_metrics_is_refused_with_the_way_out():
     client = modular_client(STRADDLE)
@@ -150,7 +152,7 @@ def test_an_objective_of_several_metrics_is_refused_with_the_way_out():
     assert client.get_next_trials(1)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize(
     ("acqf_class", "options"),
     [
@@ -165,6 +167,7 @@ def test_the_other_classes_give_concurrent_trials(acqf_class, options):
     assert len(client.get_next_trials(2)) == 2
 
 
+@pytest.mark.slow
 def test_saving_and_loading_keeps_class_and_threshold(tmp_path):
     path = str(tmp_path / "client.json")
     modular_client(STRADDLE).save_to_json_file(path)
@@ -201,6 +204,7 @@ def mixed_value(parameters):
     return soil * (3 + torch.tensor(parameters["dose"]).log10().item())
 
 
+@pytest.mark.slow
 def test_points_pass_the_transforms_of_the_data():
     client = modular_client(STRADDLE, parameters=MIXED, evaluate=mixed_value)
     client.get_next_trials(1)
@@ -229,7 +233,7 @@ def test_implicit_straddle_on_a_log_scale_and_a_choice():
     assert len(implicit.get_next_trials(2)) == 2
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize(
     ("acqf_class", "name", "options"),
     [
@@ -260,6 +264,7 @@ def test_points_outside_the_search_space_are_refused():
         model_space(space, pd.DataFrame({"a": [0.1]}))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 def test_a_modular_generator_says_when_it_will_have_a_level_set_table():
     client = modular_client(STRADDLE, n=2)
@@ -281,7 +286,7 @@ def test_a_rule_is_told_from_the_acquisition_class_of_its_name():
         acquisition_generator_spec(strategies.Straddle, {"threshold": 0.5})
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 @pytest.mark.parametrize("options", [{"acquisition_options": {"threshold": 0.7}}, {}])
 def test_options_that_do_not_arrive_lead_to_our_specification(options):
@@ -299,6 +304,7 @@ def test_options_that_do_not_arrive_lead_to_our_specification(options):
     assert modular_client(STRADDLE).get_next_trials(1)
 
 
+@pytest.mark.slow
 def test_a_modular_generator_without_a_level_has_no_table():
     spec = acquisition_generator_spec(MaxVariance, {})  # which has no level
     with pytest.raises(ValueError, match="to hold a LevelSetNode"):
@@ -364,6 +370,7 @@ def test_every_class_takes_by_ax_what_its_constructor_names():
             assert {"model", "X_pending"} <= set(signature(cls).parameters), name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 def test_a_level_in_standardised_units_is_warned_of():
     given = {

@@ -78,7 +78,7 @@ def card_of(client, analysis):
     return card
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(0, slow=9)
 @pytest.mark.parametrize("analysis", CARDS, ids=lambda a: type(a).__name__)
 def test_each_picture_is_a_card_before_and_during_a_run(analysis):
     fresh = client_for(lse())
@@ -101,6 +101,7 @@ def test_a_card_says_what_is_missing(analysis):
     assert "to hold a LevelSetNode" in card_of(client, analysis).blob
 
 
+@pytest.mark.slow
 def test_matplotlib_draws_the_frame_of_a_card():
     client, _ = midway(lse())
     slices = card_of(client, SliceAnalysis()).df
@@ -117,6 +118,7 @@ def test_matplotlib_draws_the_frame_of_a_card():
         assert any(ax.has_data() for ax in figure.axes)
 
 
+@pytest.mark.slow
 def test_the_calibration_is_a_card_with_what_it_says():
     card = card_of(client_for(lse()), CalibrationAnalysis())
     assert card.subtitle == "Nothing was predicted before it was measured."
@@ -137,6 +139,7 @@ def test_a_calibration_needs_a_gaussian_process_and_one_of_its_metrics():
     assert "Expected `metric`" in blob
 
 
+@pytest.mark.slow
 def test_the_intervals_card_holds_the_answer():
     client, _ = midway(lse())
     pd.testing.assert_frame_equal(
@@ -154,6 +157,7 @@ def test_the_batches_show_what_is_out():
     assert sorted(frame["round"].dropna().unique()) == [0, 1]
 
 
+@pytest.mark.slow
 def test_progress_has_one_line_a_round_and_the_score():
     strategy = lse()
     client, _ = midway(strategy)
@@ -178,6 +182,7 @@ def test_progress_sums_the_costs():
     assert frame["cost"].iloc[-1] == pytest.approx(float(pool.costs[rows].sum()))
 
 
+@pytest.mark.slow
 def test_progress_knows_costs_that_depend_on_the_row_before():
     settings = {"model": kernel(), "noise_std": 0.1, "beta": 4.0, "batch_size": 2}
     strategy = TruVaRStrategy(grid_pool(), 0.5, cost=travel, **settings)
@@ -195,6 +200,7 @@ def weighted(strategy):
     return replace(strategy, pool=Pool(pool.X, names=pool.names, weights=weights))
 
 
+@pytest.mark.slow
 def test_cards_and_table_say_how_much_is_above():
     client, _ = midway(strategy := weighted(lse()))
     state = state_of(client)
@@ -207,12 +213,14 @@ def test_cards_and_table_say_how_much_is_above():
     assert strategy.pool.is_weighted
 
 
+@pytest.mark.slow
 def test_cards_of_rows_that_count_alike_say_nothing_of_it():
     client, _ = midway(lse())
     assert "is above" not in card_of(client, LevelSetAnalysis()).subtitle
     assert level_set_content(client).lower >= 0
 
 
+@pytest.mark.slow
 def test_axes_of_one_input_have_the_metric_and_whole_rounds():
     x = torch.linspace(0, 1, 7, dtype=torch.float64).unsqueeze(-1)
     model = ScaleKernel(RBFKernel()).double()
@@ -245,6 +253,7 @@ def test_probabilities_of_classes_say_of_which():
     assert figure.layout.coloraxis.colorbar.title.text == "probability of class 2"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: type(card).__name__)
 def test_labels_of_a_region_have_their_cards(card):
     region = Above(0.5) & Below(0.3, output=1)

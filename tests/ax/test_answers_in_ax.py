@@ -70,6 +70,7 @@ def test_an_open_round_enters_when_it_is_complete():
     assert not level_set(client)["mean"].equals(before["mean"])
 
 
+@pytest.mark.slow
 def test_the_analysis_is_a_plotly_card():
     client = some_rounds(lse())
     (card,) = client.compute_analyses([LevelSetAnalysis()], display=False)
@@ -100,6 +101,7 @@ def test_the_stopping_strategy_gives_the_reason_in_words():
     assert "of 36 rows decided; 6 evaluations (budget)" in reason
 
 
+@pytest.mark.slow
 def test_the_reason_names_the_confidence_where_one_is_claimed():
     strategy = lse(beta=None, delta=0.1, epsilon=1.0, batch_size=6)
     client = client_for(strategy)
@@ -112,6 +114,7 @@ def test_the_reason_names_the_confidence_where_one_is_claimed():
     assert (stop_now, reason) == (True, why)
 
 
+@pytest.mark.slow
 def test_the_end_of_an_audit_is_said_everywhere():
     strategy = lse(epsilon=20.0, audit=(0.2, 0.1), batch_size=6)
     client = client_for(strategy)

@@ -64,6 +64,7 @@ def expected(strategy, state, out, n):
 # --- the size of a batch --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_call_gets_as_many_trials_as_it_asks_for(tmp_path):
     strategy = lse(batch_size=None, epsilon=0.0)
     client = client_for(strategy)
@@ -128,6 +129,7 @@ def test_asking_by_hand_takes_a_size():
 # --- asynchronous ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_row_is_planned_beside_those_that_are_out():
     strategy = lse(batch_size=3, epsilon=0.0)
     one = lse(batch_size=None, epsilon=0.0)
@@ -182,6 +184,7 @@ def test_a_run_that_is_loaded_goes_on_with_the_same_rows(kind, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_order_of_results_is_part_of_what_is_kept(tmp_path):
     strategy = lse(epsilon=0.0)
     states = []
@@ -231,6 +234,7 @@ def test_workers_are_busy_though_some_measurements_take_long():
     assert waiting < 0.35  # rounds wait for their last row
 
 
+@pytest.mark.slow
 def test_a_run_on_threads_learns_from_each_result():
     strategy = lse(max_observations=24, epsilon=0.0)
     client = asynchronous(strategy)

@@ -207,7 +207,7 @@ def orchestrate(strategy, trial_type, stop=False, **options):
     return experiment, strategy_of_ax
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("stop", [False, True])
 @pytest.mark.parametrize(
     ("trial_type", "options"),

@@ -50,7 +50,7 @@ def drive(client, strategy, rounds=100):
     return asked, None
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "make",
     [
@@ -91,6 +91,7 @@ def test_a_client_asks_what_the_strategy_asks(make):
     assert reason == f"{36 - n} of 36 rows decided; {state.n_used} evaluations{why}"
 
 
+@pytest.mark.slow
 def test_failures_abandoned_and_foreign_trials_out_of_order():
     strategy = lse()
     client = client_for(strategy)
@@ -181,6 +182,7 @@ def test_what_is_measured_elsewhere_takes_of_the_repeats():
     assert row not in rows_of(client.get_next_trials(4))
 
 
+@pytest.mark.slow
 def test_the_order_of_results_leaves_no_trace():
     def run(order):
         strategy = lse(model=None, batch_size=6)
@@ -280,6 +282,7 @@ def test_early_stopped_trials_use_their_place_up_or_count():
     assert state.abandoned == ((0, trials[without][POOL_INDEX]),)
 
 
+@pytest.mark.slow
 def test_the_objectives_sign_is_inert():
     up, down = client_for(lse(), "y"), client_for(lse(), "-y")
     for _ in range(3):

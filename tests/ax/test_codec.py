@@ -127,6 +127,7 @@ COMPOSED = [
 ]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize(("goal", "rule"), COMPOSED)
 def test_composed_strategies_come_back_with_the_same_batches(goal, rule):
     model = GaussianProcess(kernel(), noise_std=0.3)

@@ -147,6 +147,7 @@ def test_private_names_of_storage_are_there():
     assert not compat.lies_in_database(client_for(lse()))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 def test_a_transaction_is_whole_or_nothing(tmp_path):
     storage = sqlite_storage(tmp_path / "runs.db")

@@ -99,7 +99,7 @@ def last_cost(client):
 # --- by hand ------------------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [ship, priced])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_costs_in_raw_data_sum_to_what_the_strategy_spent(make, backwards):
@@ -142,7 +142,7 @@ def accidents(client, strategy):
         record(client)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("make", [ship, priced])
 def test_recorded_costs_follow_the_accidents(make):
     strategy = make()
@@ -194,7 +194,7 @@ def test_bad_questions_are_refused():
 # --- in a run -----------------------------------------------------------------------
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.filterwarnings("ignore:The '?(inplace|future)|add_tracking")  # Ax's
 @pytest.mark.parametrize("make", [ship, priced])
 def test_a_run_records_what_it_spends_after_accidents_too(make, tmp_path):
@@ -236,6 +236,7 @@ def test_a_run_in_a_database_keeps_costs(tmp_path):
     assert isinstance(stored._experiment.metrics["cost"], CostMetric)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cost", [None, travel])
 def test_a_trial_that_is_no_row_has_no_cost(cost):
     pool = Pool([[0.0], [0.5], [1.0]], names=["x"], costs=None if cost else [1, 2, 3])
@@ -400,6 +401,7 @@ def test_a_fetch_that_fails_says_why():
 # --- registries of the user ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_with_registries_that_do_not_know_the_metric_still_records(tmp_path):
     from ax.api.configs import StorageConfig
     from ax.storage.registry_bundle import RegistryBundle

@@ -28,7 +28,7 @@ def louder_to_the_east(X):
     return 0.5 + X[..., 0].square()
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("case", [c for c in DESIGNED if not c.has_several_outputs])
 def test_concurrent_trials_lower_the_worst_variance(case):
     noise_var = louder_to_the_east if case.cls is qHRAGE else 1.0

@@ -33,7 +33,7 @@ def run_to_the_end(client, value, most=40):
     raise AssertionError("no end")
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("case", PLAYED_GP)
 def test_every_strategy_runs_to_its_end_without_a_repeat(case):
     client = client_for(make(case, beta=9.0, model=GP.kernel()))
@@ -42,7 +42,7 @@ def test_every_strategy_runs_to_its_end_without_a_repeat(case):
     assert "count as exact" in state_of(client).classification.guarantee
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("case", GAUSSIAN)
 def test_several_exact_metrics_run_to_the_end(case):
     other = torch.tensor(GP.sample(X.numpy(), 4))
@@ -67,6 +67,7 @@ def test_several_exact_metrics_run_to_the_end(case):
     assert len(rows) == len(set(rows))
 
 
+@pytest.mark.slow
 def test_a_learnt_model_is_told_exact_values_by_run_experiment():
     pool = grid_pool()
     values = truth(pool)

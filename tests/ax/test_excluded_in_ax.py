@@ -61,7 +61,7 @@ def go(client, strategy, never, n_trials):
                 complete(client, strategy, trial, parameters, trial)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("limit", [1, 3])
 def test_rows_that_always_fail_take_no_more_trials_than_the_limit(limit):
     strategy = lse(epsilon=0.0)
@@ -111,6 +111,7 @@ def test_abandoned_trials_of_a_row_count_as_failures():
     assert same_state(state_of(client), fresh_state(client))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Trial .* is abandoned")
 def test_a_run_goes_on_without_them():
     strategy = lse(max_observations=15, epsilon=0.0)
@@ -128,6 +129,7 @@ def test_a_run_goes_on_without_them():
     assert all(n <= 3 for row, n in tried(client).items() if row in NEVER)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sql"])
 def test_what_is_excluded_by_hand_survives_storage(kind, tmp_path):
@@ -267,6 +269,7 @@ def test_what_is_measured_elsewhere_takes_no_place():
     assert same_state(state_of(client), fresh_state(client))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_what_was_excluded_by_hand_can_be_asked_for_again(asynchronous, tmp_path):
     strategy = lse(max_repeats=1, epsilon=0.0)
@@ -322,7 +325,7 @@ def tell(client, strategy, trial, parameters):
     client.complete_trial(trial, {"y": (value, 1e-3)})
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("how", ["failed", "by hand", "while out"])
 def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
     r"""It counts as wrong, and the next draw is measured in its place."""
@@ -364,6 +367,7 @@ def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
     assert same_state(state, again)
 
 
+@pytest.mark.slow
 def test_what_was_excluded_when_a_row_was_planned_is_part_of_what_is_kept(tmp_path):
     r"""A row that fails late does not change what was known before it did."""
     strategy, client = audited()
@@ -406,6 +410,7 @@ def test_what_cannot_be_excluded_is_refused():
     assert node_of(client).ledger(client._experiment).excluded == ()
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_more_at_once_than_an_audit_has_left_are_those_that_there_are(
     asynchronous: bool,

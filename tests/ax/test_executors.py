@@ -80,6 +80,7 @@ def client():
     return made
 
 
+@pytest.mark.slow
 def test_calls_end_in_any_order_with_their_own_results(executor):
     futures = {executor.submit(far.square, i, wait=0.2 * (i == 0)): i for i in range(4)}
     found = {futures[future]: future.result(60) for future in as_completed(futures, 60)}
@@ -195,7 +196,7 @@ def n_completed(path):
     return len(experiment.trial_indices_by_status[TrialStatus.COMPLETED])
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a run")
 @pytest.mark.parametrize(
     "name", [pytest.param(e, marks=[engine] * (e == "ray")) for e in ENGINES]

@@ -40,6 +40,7 @@ def run(client, rounds):
             return
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [melk, best])
 def test_a_linear_strategy_runs_in_ax_to_its_end(make):
     client = client_for(make())
@@ -52,7 +53,7 @@ def test_a_linear_strategy_runs_in_ax_to_its_end(make):
     assert same_state(fresh_state(client), state)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("make", [melk, best])
 def test_a_linear_strategy_is_saved_and_loaded(make, tmp_path):
     client = client_for(make(noise_std=0.5))
@@ -70,6 +71,7 @@ def test_a_linear_strategy_is_saved_and_loaded(make, tmp_path):
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_a_pac_strategy_runs_through_a_client():
     pool = Pool(torch.eye(2, dtype=torch.float64))
     strategy = MELKPACStrategy(

@@ -70,6 +70,7 @@ def complete(client, trials):
         client.complete_trial(index, {"y": (value(parameters), 0.0)})
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", SPACES)
 @pytest.mark.filterwarnings("ignore:.*out-of-design")  # of a choice: Ax says so
 def test_a_fidelity_parameter_is_the_source_and_takes_any_number(kind, tmp_path):

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from botorch_lse.ax import POOL_INDEX, LevelSetNode
@@ -41,6 +42,7 @@ def test_every_state_along_a_ragged_run_equals_a_fresh_replay(n_steps):
     assert state_of(client).round > n_steps // 17
 
 
+@pytest.mark.slow
 def test_the_fold_equals_the_strategys_own_replay():
     strategy = lse()
     client = client_for(strategy)
@@ -63,6 +65,7 @@ def test_the_fold_equals_the_strategys_own_replay():
     assert same_state(replayed, state)
 
 
+@pytest.mark.slow
 def test_a_new_round_costs_one_tell(monkeypatch):
     told = []
     tell = LSEStrategy.tell
@@ -100,6 +103,7 @@ def test_a_plan_is_drawn_once_per_round(monkeypatch):
     assert len(planned) <= 2
 
 
+@pytest.mark.slow
 def test_states_kept_are_few():
     strategy = lse(epsilon=0.0, batch_size=1)
     client = client_for(strategy)

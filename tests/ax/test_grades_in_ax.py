@@ -46,6 +46,7 @@ def rows_of(client):
     return [trial.arms[0].parameters[POOL_INDEX] for trial in trials]
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_run_goes_on_after_loading_with_the_same_rows(model, tmp_path):
     whole = client_for(asking(model))
@@ -83,6 +84,7 @@ def test_a_mean_of_grades_is_refused():
         generation_strategy.nodes_by_name["ComposedStrategy"].state(experiment)
 
 
+@pytest.mark.slow
 def test_cards_speak_of_the_grade():
     client = client_for(asking("given"))
     run_experiment(client, grade)

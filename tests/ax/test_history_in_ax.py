@@ -76,6 +76,7 @@ def attach(client, parameters, value=None, sem=NOISE):
     return trial
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_trials_off_the_pool_count_as_data(asynchronous, tmp_path):
     strategy = strategy_of()
@@ -104,6 +105,7 @@ def test_trials_off_the_pool_count_as_data(asynchronous, tmp_path):
     assert len(level_set(client)) == len(strategy.pool)
 
 
+@pytest.mark.slow
 def test_answers_off_the_pool_count_as_old_ones(tmp_path):
     kernel = ScaleKernel(RBFKernel()).double()
     before = History([OFF_X, [1.8, *OFF_X[1:]]], [2, 3], trials=[3, 4])
@@ -258,6 +260,7 @@ def with_fixed(value, kind, pool=None):
     return client
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("value", "kind"), [("R2", "str"), (300, "int"), (2.5, "float"), (True, "bool")]
 )

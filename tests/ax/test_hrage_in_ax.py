@@ -48,7 +48,7 @@ def one_round(client):
     return list(asked.values())
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @covering(
     "n_rounds, options",
     [2, 7],

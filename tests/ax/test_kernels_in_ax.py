@@ -55,7 +55,7 @@ def measure(parameters):
     return {"activity": (float(ACTIVITY[parameters[POOL_INDEX]]), 0.05)}
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_run_that_is_loaded_goes_on_exactly(case, tmp_path):
     strategy, path = build(case), tmp_path / "assay.json"

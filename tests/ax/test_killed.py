@@ -9,7 +9,7 @@ from ax.core.trial_status import TrialStatus
 
 from botorch_lse.ax import POOL_INDEX, run_experiment
 from botorch_lse.ax.compat import as_stored
-from tests.covering import IN_FULL, covering
+from tests.covering import covering
 from tests.processes import in_a_new_process
 
 from . import killed, several
@@ -98,7 +98,7 @@ def test_a_killed_run_goes_on(tmp_path, kind):
     kill_at_random_moments(tmp_path, kind, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("kind", ["json", "db"])
 @pytest.mark.parametrize(
     "name", [killed.AUDITED, killed.REGION_AUDITED, killed.FRONT_AUDITED]
@@ -111,7 +111,7 @@ def test_a_run_killed_in_the_middle_of_an_audit_goes_on(tmp_path, kind, name):
     kill_at_random_moments(tmp_path / "killed", kind, 3, name)
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
     ends = kill_at_random_moments(tmp_path, kind, 8)
@@ -122,7 +122,7 @@ def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
 
 
 @pytest.mark.slow
-@covering("kind, name", ["json", "db"], [*several.NAMES, killed.REGION], rest=IN_FULL)
+@covering("kind, name", ["json", "db"], [*several.NAMES, killed.REGION], in_slow=1)
 def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
     tmp_path, kind, name
 ):

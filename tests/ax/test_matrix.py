@@ -11,7 +11,7 @@ import torch
 from botorch_lse.ax import POOL_INDEX, CostMetric, LevelSetNode
 from botorch_lse.ax.node import level_set_node
 from botorch_lse.strategies import MELKStrategy
-from tests.covering import IN_FULL, covering
+from tests.covering import covering
 
 from .matrix import RUNS, SHIP, STORES, STRATEGIES, WAYS, trials_of
 from .worlds import (
@@ -90,8 +90,8 @@ def check(name, way, store, folder):
     assert same_state(state, in_one_piece)
 
 
-@pytest.mark.some(4)
-@covering("name, place", STRATEGIES, PLACES, rest=IN_FULL)
+@pytest.mark.some(1)
+@covering("name, place", STRATEGIES, PLACES, in_slow=1)
 def test_strategies_through_each_way_in_each_store(name, place, tmp_path):
     check(name, *place, tmp_path)
 
@@ -104,6 +104,7 @@ def melk(**options):
     return MELKStrategy(lse().pool, model=kernel(), **settings, **options)
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_melk_round_survives_a_reload(tmp_path):
     from ax.api.client import Client
 

@@ -90,6 +90,7 @@ def test_waiting_names_the_metric_that_is_missing_and_those_that_are_there():
 BAD = [math.nan, math.inf, -math.inf]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("sem", [NOISE, None])
 def test_a_value_that_is_no_number_is_a_measurement_that_failed(bad, sem, tmp_path):
@@ -265,6 +266,7 @@ class AtOnce(Runner):
         return {TrialStatus.COMPLETED: known - lost, TrialStatus.FAILED: lost}
 
 
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore")  # Ax's, of the fetches that fail
 @pytest.mark.parametrize("how", ["once", "always", "nan", "runner"])
 @pytest.mark.parametrize("asynchronous", [False, True])

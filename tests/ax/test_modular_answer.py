@@ -52,6 +52,7 @@ def client_of(n=9):
     return client
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 def test_there_is_a_table_and_a_card_on_points_of_the_space():
     client = client_of()

@@ -46,6 +46,7 @@ BOTH = Above(0.5) & Below(0.3, output=1)
 STDS = (0.1, 0.2)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("make", "objective", "wanted"),
     [
@@ -126,6 +127,7 @@ def test_mixed_noise_inside_a_round_is_refused_and_can_be_mended():
     assert len(client.get_next_trials(2)) == 2
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("sem", "shown"),
     [(-1.0, "-1"), (math.inf, "inf"), (-math.inf, "-inf"), (1e200, "1e\\+200")],
@@ -141,7 +143,7 @@ def test_a_sem_that_is_no_noise_is_refused_with_the_remedy(sem, shown, options):
     assert state_of(client).observations.yvar.tolist() == [as_stored([0.1])[0] ** 2]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("sem", [0.0, 1e-12, 1e-300])
 @pytest.mark.parametrize("options", [{}, UNKNOWN])
 def test_a_sem_of_0_is_an_exact_measurement(sem, options):

@@ -82,6 +82,7 @@ def test_without_a_strategy_of_ours_it_is_axs_own():
     assert all(card.name != "LevelSetAnalyses" for card in overview.children)
 
 
+@pytest.mark.slow
 def test_cross_validation_is_prediction_without_the_value():
     client = played(3)
     state = state_of(client)

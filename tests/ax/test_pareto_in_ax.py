@@ -119,7 +119,7 @@ def plain(strategy):
 STORED = list(GAUSSIAN)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @covering("several, case", METRICS, STORED)
 def test_a_client_runs_as_ask_and_tell_do(case, several):
     strategy = gaussian(case, max_repeats=1)
@@ -133,7 +133,7 @@ def test_a_client_runs_as_ask_and_tell_do(case, several):
     torch.testing.assert_close(ours.mean, theirs.mean, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("several", METRICS)
 def test_the_table_has_each_metric_with_its_interval(several):
     strategy = gaussian()
@@ -154,6 +154,7 @@ def test_the_table_has_each_metric_with_its_interval(several):
     assert {"east", "north"} <= set(table.columns)
 
 
+@pytest.mark.slow
 def test_the_card_draws_two_metrics():
     client = client_for(gaussian())
     go_on(client)
@@ -229,6 +230,7 @@ def test_a_new_process_goes_on_as_the_old_one_would(strategy, several, tmp_path)
     assert told == (asked, reason, state_of(client).classification.mean.tolist())
 
 
+@pytest.mark.slow
 def test_a_reload_in_mid_round_gives_the_identical_batch(tmp_path):
     client, _ = cut_run(gaussian(batch_size=6), tmp_path / "a.json")
     again = Client.load_from_json_file(str(tmp_path / "a.json"))
@@ -280,7 +282,7 @@ def finish(trial, strategy, with_sem=True):
     trial.mark_completed()
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", BUDGETED + CONFIDENT)
 @pytest.mark.parametrize("with_sem", [True, False])
 def test_rounds_are_batch_trials_whose_weights_are_counts(case, with_sem):

@@ -147,6 +147,7 @@ def plan_without_ax(strategy, truth):
     return asked
 
 
+@pytest.mark.slow
 def test_an_existing_search_space_asks_for_rows_by_their_values(tmp_path):
     pool = recipe_pool()
     truth, strategy = recipe_truth(pool), recipe_strategy(pool)
@@ -527,6 +528,7 @@ def test_what_is_no_constraint_is_refused(constraints, message):
         grid_pool([ACID, BASE, SALT], parameter_constraints=constraints)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("has_columns", [True, False])
 def test_derived_parameters_follow_the_others(has_columns, tmp_path):
     rest, copy = derived("1.0 - acid"), derived("salt", "label", "str")
@@ -587,6 +589,7 @@ def test_dependent_parameters_are_refused_by_name():
     assert client_of(pool_parameters(own), own).get_next_trials(1)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("values", [[1.0, 2.0, 5.0], [True, False], ["b", "a"]])
 def test_choices_without_order_are_levels_whatever_they_are(values):
     kind = type(values[0]).__name__

@@ -149,6 +149,7 @@ def test_twenty_megabytes_are_the_limit(tmp_path):
     assert write_pool(encode_pool(Pool(X)), tmp_path)["kind"] == "pool"
 
 
+@pytest.mark.slow
 def test_a_pool_above_the_limit_goes_to_the_folder(tmp_path):
     generator = torch.Generator().manual_seed(0)
     X = torch.rand(500_000, 4, generator=generator, dtype=torch.float64)
@@ -179,6 +180,7 @@ def test_a_pool_folder_that_is_none_is_refused_at_once(folder, message):
 # --- SQL --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 def test_the_database_holds_the_pool_with_the_experiment(tmp_path):
     storage = sqlite_storage(tmp_path / "runs.db")

@@ -74,6 +74,7 @@ def test_predictions_before_any_data_of_a_learnt_model_are_in_standard_units():
     assert client.predict([{POOL_INDEX: 4}])[0] == {"y": (0.0, 1.0)}
 
 
+@pytest.mark.slow
 def test_predictions_by_the_values_of_a_row():
     client = recipe_client(recipe_strategy(recipe_pool()))
     for trial in client.get_next_trials(100):

@@ -63,6 +63,7 @@ def client_for(strategy, constraints=None, **options):
     return client
 
 
+@pytest.mark.slow
 def test_metrics_are_those_that_the_goal_names(tmp_path):
     strategy, path = build(), tmp_path / "soil.json"
     client = client_for(strategy)
@@ -166,6 +167,7 @@ def test_regions_are_stored_by_their_parts(goal):
     )
 
 
+@pytest.mark.slow
 def test_correlated_metrics_are_learnt_together_and_resumed(tmp_path):
     model = GaussianProcess(noise_std=0.01, correlated=True)
     strategy, path = (
@@ -186,6 +188,7 @@ def test_correlated_metrics_are_learnt_together_and_resumed(tmp_path):
     assert mean == pytest.approx(TRUTH["zinc"].numpy(), abs=0.2)
 
 
+@pytest.mark.slow
 def test_single_outputs_are_measured_as_trials_and_resumed(tmp_path):
     pool = POOL.at_outputs(("zinc", "lead"), costs=(1.0, 2.0))
     strategy, path = (
@@ -222,6 +225,7 @@ CARDS = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("card", CARDS)
 def test_cards_show_the_region(card):
     client = client_for(build())
@@ -231,7 +235,7 @@ def test_cards_show_the_region(card):
     assert {"above", "below", "undecided"} >= {*shown.df["side"]}
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("noise_std", [0.01, None])
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_axs_own_cards_have_no_errors(noise_std, rounds, caplog):
@@ -259,6 +263,7 @@ def test_axs_own_cards_have_no_errors(noise_std, rounds, caplog):
             )
 
 
+@pytest.mark.slow
 def test_single_outputs_are_predicted_each_at_its_rows():
     pool = POOL.at_outputs(("zinc", "lead"), costs=(1.0, 2.0))
     strategy = Strategy(pool, REGION, model=MODEL, batch_size=4)
@@ -279,6 +284,7 @@ def test_single_outputs_are_predicted_each_at_its_rows():
         assert found["assay"][0] == pytest.approx(float(TRUTH[metal][5]), abs=0.2)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("card", [BatchAnalysis, ProgressAnalysis])
 def test_cards_show_how_the_run_goes(card):
     client = client_for(build())
@@ -290,6 +296,7 @@ def test_cards_show_how_the_run_goes(card):
     assert "Error" not in shown.name
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_goes_on_from_its_file(tmp_path):
     whole, cut, path = client_for(build()), client_for(build()), tmp_path / "cut.json"
     reason = run_experiment(whole, measure, storage=tmp_path / "whole.json")

@@ -38,6 +38,7 @@ NO_REMEDY = {
 }
 
 
+@pytest.mark.slow
 def test_each_place_that_raises_has_a_case_or_a_reason():
     REMEDIES.check_all_there(NO_REMEDY)
 

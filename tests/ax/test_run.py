@@ -414,6 +414,7 @@ def test_an_unusable_result_is_an_error_of_its_trial(value, message):
     assert same_state(state_of(client), state_of(alone()[0]))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("value", [math.nan, math.inf, None, "broken", OSError("off")])
 def test_a_measurement_that_fails_is_told_what_to_do_and_that_does_it(value):
     first = first_rows()[0]
@@ -437,7 +438,7 @@ def test_a_measurement_that_fails_is_told_what_to_do_and_that_does_it(value):
     assert statuses(client).count("FAILED") == 1
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("useless", [{"y": 1.0, "heat": "hot"}, {"y": 1.0, 3: 4.0}])
 @pytest.mark.parametrize("on_error", ["raise", "retry", "fail"])
 def test_a_useless_further_metric_is_an_error_of_its_trial(useless, on_error, tmp_path):
@@ -602,6 +603,7 @@ def test_several_metrics_need_a_dictionary():
         by_metric(1.0, ["a", "b"])
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_is_an_executor():
     import distributed
 
@@ -615,7 +617,7 @@ def test_a_dask_cluster_is_an_executor():
 # --- several metrics ----------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", several.NAMES)
 def test_a_strategy_of_several_outputs_runs_and_goes_on(name, tmp_path):
     strategy, path = several.make(name), tmp_path / "run.json"

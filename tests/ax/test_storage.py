@@ -66,6 +66,7 @@ def test_a_new_process_goes_on_as_the_old_one_would(options, tmp_path):
     assert told == (asked, reason, answer.lower.tolist(), answer.mean.tolist())
 
 
+@pytest.mark.slow
 def test_saving_changes_nothing(tmp_path):
     client, _ = cut_run(lse(), tmp_path / "a.json")
     again = Client.load_from_json_file(str(tmp_path / "a.json"))
@@ -78,7 +79,7 @@ def test_saving_changes_nothing(tmp_path):
     assert first["nodes"] == second["nodes"]
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sqlite"])
 def test_a_kernel_as_constructed_in_float32_answers_the_same(kind, tmp_path):
@@ -115,6 +116,7 @@ def test_sqlite_keeps_every_arm_and_goes_on(tmp_path):
     assert go_on(memory, strategy, out) == (asked, reason)
 
 
+@pytest.mark.slow
 def test_a_loaded_run_fits_nothing_that_was_fitted_before(tmp_path, monkeypatch):
     pool = grid_pool()
     model = GaussianProcess(n_initial=4, noise_std=0.1)

@@ -24,7 +24,7 @@ def load(case, kind, folder):
     return Client.load_from_database(case, storage_config=storage)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sqlite"])
 @pytest.mark.parametrize("case", ANSWERS)
@@ -52,7 +52,7 @@ def test_with_a_fixed_model_it_goes_on_as_the_first_version_would(case, kind, tm
     assert go_on(client, case, out, 3) == then["asked"]
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", "sqlite"])
 def test_with_a_learnt_model_the_open_round_goes_on(kind, tmp_path):

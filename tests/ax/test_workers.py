@@ -61,6 +61,7 @@ def first_row():
     return next(iter(made.get_next_trials(1).values()))["pool_index"]
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.filterwarnings("ignore:.*is abandoned.*longer than `timeout`, 5 s")
 @pytest.mark.parametrize("executor", [None, threads, processes])
 def test_an_evaluation_that_hangs_is_one_that_failed(executor, first_row):
@@ -261,6 +262,7 @@ def hang_until_interrupted(name, folder):
         Path(folder, "notes").write_text("\n".join(error.__notes__))
 
 
+@pytest.mark.some(1)
 @pytest.mark.skipif(not hasattr(os, "setsid"), reason="signals go to a group")
 @pytest.mark.parametrize("to", [os.kill, os.killpg])
 @pytest.mark.parametrize(

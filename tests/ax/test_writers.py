@@ -89,7 +89,7 @@ def under_way(tmp_path):
         process.join()
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_run_is_refused_and_the_first_one_goes_on(kind, under_way):
     store, process, go_on = under_way(kind)
@@ -161,7 +161,7 @@ def test_data_that_came_by_another_way_are_not_overwritten(tmp_path):
         store.run(other)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_without_a_lock_stops_the_run_and_stays(kind, tmp_path):
     store, count = Store(kind, tmp_path), []

@@ -47,6 +47,7 @@ def rows_of(client):
     ]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_loading_with_the_same_rows(tmp_path):
     whole = client_for(asking(max_observations=120))
     assert run_experiment(whole, answer).endswith(" evaluations")
@@ -91,6 +92,7 @@ def test_what_is_no_answer_is_refused(value, match):
         told(None, value)
 
 
+@pytest.mark.slow
 def test_a_number_and_an_answer_are_measured_together():
     goal = Above(0.3, output="y") & Above(0.5, output="works")
     model = GaussianProcess(noise_std=(0.1, None), outcome=(None, Binary()))
@@ -150,6 +152,7 @@ def crashes(parameters):
     return 1.0
 
 
+@pytest.mark.slow
 def test_a_failed_trial_is_the_answer_no():
     client = client_for(asking(FAILS, max_observations=120))
     reason = run_experiment(client, crashes, on_error="fail", max_retries=0)

@@ -37,6 +37,7 @@ KNOWN = "x,y\n" + "".join(f"{x},{hill({'x': str(x)})}\n" for x in range(0, 20, 2
 """Half of the candidates, measured before anybody asked for a sheet."""
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_table_with_sides_in_its_own_order(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -76,6 +77,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
     assert {name: after[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_answers_follow_the_files_notation(lab: Lab, closed_figures: None) -> None:
     lab.write("candidates.csv", HILL.replace(",", ";"), "utf-8-sig")
     lab.write("results.csv", KNOWN.replace(",", ";").replace(".", ","))
@@ -97,6 +99,7 @@ def test_before_a_model_is_learnt_the_answer_has_no_bounds(
     assert (line["side"], line["lower"], line["upper"]) == ("undecided", "", "")
 
 
+@pytest.mark.slow
 def test_the_picture_says_what_is_asked(
     lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +128,7 @@ def test_answers_never_replace_what_they_rest_on(lab: Lab) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_state_is_that_of_the_same_rounds_told_one_by_one(lab: Lab) -> None:
     lab.write("results.csv", KNOWN)
     lab.call(NEXT)
@@ -148,6 +152,7 @@ def test_predictions_that_fail_are_said_in_words_of_tables() -> None:
     assert words.endswith("typed or measured wrongly, or measure more.")
 
 
+@pytest.mark.slow
 def test_numbers_stand_where_they_are_and_words_by_name(
     lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +297,7 @@ def test_an_audit_without_numbers_is_the_usual_one(lab: Lab) -> None:
     assert settings(stored, {}).audit == USUAL_AUDIT
 
 
+@pytest.mark.slow
 def test_the_line_that_the_answer_suggests_has_candidates_checked(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -308,6 +314,7 @@ def test_the_line_that_the_answer_suggests_has_candidates_checked(
     assert lab.read("sheet.csv")
 
 
+@pytest.mark.slow
 def test_an_audit_that_was_asked_for_is_told_in_the_end(
     lab: Lab, closed_figures: None
 ) -> None:

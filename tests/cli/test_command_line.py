@@ -44,6 +44,7 @@ def loaded(line: str, folder: Path, entry: str = "command") -> tuple[str, list[s
     return status, names
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("line", "status"),
     [
@@ -72,6 +73,7 @@ def test_the_other_way_to_call_answers_at_once_too(
     assert loaded(line, tmp_path, "main") == (status, [])
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     ("options", "results"),
     [
@@ -90,7 +92,7 @@ def test_faults_of_files_are_found_before_torch_is_loaded(
     assert loaded(line, tmp_path) == ("2", ["numpy", "pandas"])
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(0, slow=9)
 @pytest.mark.parametrize(
     "line",
     [
@@ -114,6 +116,7 @@ def test_what_a_call_lacks_is_said_before_torch_is_loaded(
     assert [path.name for path in tmp_path.iterdir()] == ["candidates.csv"]
 
 
+@pytest.mark.slow
 def test_results_beside_the_candidates_are_asked_about_without_torch(
     tmp_path: Path,
 ) -> None:
@@ -123,6 +126,7 @@ def test_results_beside_the_candidates_are_asked_about_without_torch(
     assert loaded(line, tmp_path) == ("2", ["numpy", "pandas"])
 
 
+@pytest.mark.slow
 def test_words_are_read_without_torch(tmp_path: Path) -> None:
     lines = "".join(f"{x},{'ab'[x % 2]}\n" for x in (3, 1, 4, 15, 9, 2, 6, 5))
     (tmp_path / "candidates.csv").write_text(f"x,kind\n{lines}")

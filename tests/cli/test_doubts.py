@@ -44,6 +44,7 @@ def test_a_slip_is_named_in_its_file_and_can_be_corrected_there(
     assert "has the value" not in lab.call("next")
 
 
+@pytest.mark.slow
 def test_results_of_two_kinds_are_named(lab: Lab, closed_figures: None) -> None:
     lab.write("results.csv", lines_of(HILL, lambda x: str(int(x > 8))))
     said = lab.call(f"{FIRST.replace('above 7', 'above 0.5')} --noise-std 0.3")
@@ -75,6 +76,7 @@ def test_repeats_that_the_stated_noise_does_not_allow_are_named(lab: Lab) -> Non
     assert "differ by more" not in lab.call("next")
 
 
+@pytest.mark.slow
 def test_noise_that_is_a_guess_can_be_measured(lab: Lab, closed_figures: None) -> None:
     text = lines_of(HILL, lambda x: f"{10 - x / 3 + 2 * (-1) ** x * (x % 5):.1f}", 1)
     lab.write("results.csv", text)

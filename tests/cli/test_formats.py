@@ -136,6 +136,7 @@ def test_a_byte_0_is_named(tmp_path: Path) -> None:
     assert read_table(path, "utf-16-le").texts("b") == ["2"]
 
 
+@pytest.mark.slow
 def test_every_cut_of_what_was_written_is_refused_or_said(lab: Lab) -> None:
     lab.call(NEXT + " --noise-std 0.1")
     lab.fill("sheet.csv", hill)
@@ -316,6 +317,7 @@ def test_letters_with_accents_are_the_same_in_either_form(lab: Lab) -> None:
     assert "1 measured" in lab.call("next --inputs W\u00e4rme")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("encoding", "names", "words"),
     [

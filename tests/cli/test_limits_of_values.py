@@ -25,6 +25,7 @@ def sides(lab: Lab) -> dict[int, str]:
     return {int(line["x"]): line["side"] for line in lab.read("answer.csv")}
 
 
+@pytest.mark.slow
 def test_a_limit_decides_its_candidate_and_is_not_asked_again(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_limit_from_the_sheet_goes_to_the_results_as_it_is(lab: Lab) -> None:
     assert lab.contents() == before
 
 
+@pytest.mark.slow
 def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -190,6 +192,7 @@ def test_a_limit_may_stand_for_the_value_where_somebody_says_so(lab: Lab) -> Non
     assert 0.5 in run.state.observations.y.tolist()
 
 
+@pytest.mark.slow
 def test_limits_alone_decide_their_candidates_and_the_run_goes_on_to_its_end(
     lab: Lab, closed_figures: None
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_sheet_that_changes_all_the_time_is_left_alone(
     assert len(saved) == 4
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["answer.csv", "answer.png"])
 def test_an_answer_that_is_saved_meanwhile_stays(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, closed_figures: None, name: str
@@ -90,6 +91,7 @@ def test_an_answer_that_is_saved_meanwhile_stays(
     assert (lab.folder / name).read_bytes() != b"saved by hand"
 
 
+@pytest.mark.slow
 def test_links_to_another_drive_stay_links(lab: Lab, closed_figures: None) -> None:
     drive, away = lab.folder / "drive", lab.folder / "away"
     drive.mkdir()
@@ -127,6 +129,7 @@ def test_links_to_another_drive_stay_links(lab: Lab, closed_figures: None) -> No
     assert "answer.csv: cannot be written" in lab.capture.readouterr().err
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["results.csv", "sheet.csv"])
 def test_what_forbids_writing_is_not_replaced(lab: Lab, name: str) -> None:
     lab.call(NEXT)
@@ -141,6 +144,7 @@ def test_what_forbids_writing_is_not_replaced(lab: Lab, name: str) -> None:
     lab.call("next")
 
 
+@pytest.mark.slow
 def test_pictures_are_whole_or_as_they_were(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, closed_figures: None
 ) -> None:
@@ -178,6 +182,7 @@ class Output:
         raise OSError(errno.EBADF, "a test")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -93,6 +93,7 @@ def test_failed_lines_are_asked_again_and_the_sheet_is_full(lab: Lab) -> None:
     assert next(line["y"] for line in results if line["name"] == first) == "Failed"
 
 
+@pytest.mark.slow
 def test_results_and_sheet_may_be_one_file(lab: Lab) -> None:
     lab.call(f"{NEXT} --results lab.csv --out lab.csv")
     lab.fill("lab.csv", lambda line: "failed" if line["x"] == "0" else hill(line))
@@ -140,6 +141,7 @@ def test_a_value_without_the_sheets_number_answers_its_line(lab: Lab) -> None:
     assert len(lab.read("sheet.csv")) == 4
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("side", ["above", "below"])
 def test_the_number_on_the_side_asked_for_is_said_until_it_is_known(
     lab: Lab, side: str
@@ -364,6 +366,7 @@ def test_words_of_which_there_are_many_are_shown_in_part(lab: Lab) -> None:
     assert "kind: 9 words (w0, w1, w2, w3, w4, w5, and 3 more)" in said
 
 
+@pytest.mark.slow
 def test_a_column_that_a_correction_leaves_out_is_named_in_every_call(
     lab: Lab,
 ) -> None:
@@ -433,6 +436,7 @@ def test_values_beside_the_candidates_are_named_and_can_be_used(
 MISSING = ["NA", "NaN", "<NA>", "NULL", "#N/A"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("word", MISSING)
 def test_what_programs_write_for_missing_values_is_an_empty_cell(
     lab: Lab, word: str
@@ -455,6 +459,7 @@ def test_what_programs_write_for_missing_values_is_an_empty_cell(
     assert len(lab.read("sheet.csv")) == 4
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mark", ["failed", "n/a", "not measurable", "Excluded"])
 def test_every_mark_can_be_taken_back(lab: Lab, mark: str) -> None:
     lab.call(NEXT)
@@ -482,6 +487,7 @@ def test_every_mark_can_be_taken_back(lab: Lab, mark: str) -> None:
     assert "20 candidates: 3 measured.\n" in lab.call("next")
 
 
+@pytest.mark.slow
 def test_columns_that_people_add_are_kept_and_come_back(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -558,6 +564,7 @@ def test_a_table_of_which_nothing_can_be_measured_says_what_to_do(lab: Lab) -> N
     lab.call(call)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kept", ["kept", "lost", "spoilt"])
 def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     lab: Lab, monkeypatch, kept: str
@@ -584,6 +591,7 @@ def test_a_new_call_fits_the_past_only_if_its_file_is_lost(
     assert lab.contents()["sheet.csv"] == sheet
 
 
+@pytest.mark.slow
 def test_without_the_column_sheet_no_answer_is_narrower(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

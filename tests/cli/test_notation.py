@@ -91,6 +91,7 @@ def flows(cells: list[str], more: str = "") -> str:
 CALL = "next candidates.csv --above 7 --column y --key name --batch 2"
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize(
     ("cells", "options", "said", "repaired"),
     [
@@ -206,6 +207,7 @@ def marked(lab: Lab, mark: str) -> None:
     lab.write("candidates.csv", "\n".join(["x,name,z", *rows, ""]))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("decimal", ["", ".", ","])
 @pytest.mark.parametrize("mark", ["", ".", ","])
 @pytest.mark.parametrize("own", [".", ","])

@@ -171,6 +171,7 @@ def test_what_the_message_says_can_be_done(
         assert way.holds(understood(way.call or one.call))
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("site", OTHERS)
 def test_what_another_message_says_can_be_done(
     site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

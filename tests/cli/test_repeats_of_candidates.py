@@ -32,6 +32,7 @@ def times(lab: Lab) -> dict[str, int]:
     return Counter(line["name"] for line in lab.read("results.csv"))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("most", [1, 3])
 def test_no_candidate_is_measured_more_often(lab: Lab, most: int) -> None:
     lab.write("candidates.csv", FEW)

@@ -16,6 +16,7 @@ from tests.plotting.test_reports import frame_of, inside
 PLAIN = f"{NEXT} --first 10 --noise-std 0.7"
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_answer_says(lab: Lab, closed_figures: None) -> None:
     lab.write("candidates.csv", HILL)
     lab.call(PLAIN)
@@ -48,6 +49,7 @@ def test_the_page_says_what_the_answer_says(lab: Lab, closed_figures: None) -> N
     assert titles[0] == "Progress"
 
 
+@pytest.mark.slow
 def test_a_page_learns_the_run_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.call(PLAIN)
     for _ in range(3):
@@ -98,6 +100,7 @@ def read_page(lab: Lab, name: str = "report.html") -> dict:
     return inside((lab.folder / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_page_of_the_settings_is_written_anew_by_next_and_answer(
     lab: Lab, closed_figures: None
 ) -> None:

@@ -42,6 +42,7 @@ def test_what_is_promised_by_logarithms_holds_in_the_units_of_results() -> None:
     assert scale.accuracy(0.0, 90.0) == 0.0
 
 
+@pytest.mark.slow
 def test_the_answer_is_that_of_the_logarithms_in_the_units_of_results(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -78,6 +79,7 @@ def test_the_answer_is_that_of_the_logarithms_in_the_units_of_results(
     assert hand.state.content().estimate == run.state.content().estimate
 
 
+@pytest.mark.slow
 def test_pictures_of_logarithms_have_a_log_scale_and_units(
     lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +101,7 @@ def test_pictures_of_logarithms_have_a_log_scale_and_units(
     assert high > 500
 
 
+@pytest.mark.slow
 def test_values_over_decades_get_a_hint_that_can_be_followed_or_ended(
     lab: Lab,
 ) -> None:
@@ -123,6 +126,7 @@ def test_values_over_decades_get_a_hint_that_can_be_followed_or_ended(
     assert "Values go from" not in lab.call("next")
 
 
+@pytest.mark.slow
 def test_noise_that_grows_with_the_results_gets_the_hint_too(lab: Lab) -> None:
     x = [i / 79 for i in range(80)]
     lab.write("candidates.csv", "x\n" + "".join(f"{one:.6f}\n" for one in x))

@@ -25,6 +25,7 @@ def known(lab: Lab) -> None:
     lab.write("candidates.csv", "\n".join([f"{header},y", *rows]))
 
 
+@pytest.mark.slow
 def test_a_known_column_is_measured_until_its_sides_are_known(lab: Lab) -> None:
     known(lab)
     call = f"{START} --truth y --noise 0.1 --noise-std 0.1 --runs 2"

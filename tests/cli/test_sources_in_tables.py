@@ -115,6 +115,7 @@ def test_an_interrupted_call_is_made_good_by_the_next(
     goes_on_after_any_interruption(lab, monkeypatch)
 
 
+@pytest.mark.slow
 def test_each_source_of_a_candidate_fails_and_is_left_out_by_itself(lab: Lab) -> None:
     said = lab.call(CALL)
     assert "Sources: coarse (cost 1), fine (cost 10). What is decided is fine." in said
@@ -144,6 +145,7 @@ def test_each_source_of_a_candidate_fails_and_is_left_out_by_itself(lab: Lab) ->
     assert sides[second["name"]] in ("above", "below")  # another source told it
 
 
+@pytest.mark.slow
 def test_names_of_sources_may_be_written_otherwise_and_notes_stay(lab: Lab) -> None:
     lab.call(CALL)
     sheet = lab.read("sheet.csv")
@@ -157,6 +159,7 @@ def test_names_of_sources_may_be_written_otherwise_and_notes_stay(lab: Lab) -> N
     assert sum(map(bool, notes.values())) == 1
 
 
+@pytest.mark.slow
 def test_a_limit_tells_the_side_at_the_target_alone(lab: Lab) -> None:
     lines = "".join(f"n{x:02d},{s},<6\n" for x, s in ((0, "fine"), (1, "coarse")))
     lab.write("results.csv", f"name,source,y\n{lines}")
@@ -197,6 +200,7 @@ OLD = "name,source,X,Y (MPa)\n" + "".join(
 """Last year's hill: higher by one, at inputs that no candidate has."""
 
 
+@pytest.mark.slow
 def test_earlier_values_count_as_in_python(lab: Lab) -> None:
     lab.write("2025.csv", OLD)
     call = CALL.partition(" --sources")[0]
@@ -262,6 +266,7 @@ def test_earlier_values_may_be_of_a_source_that_measures_and_of_words(
     assert stored["source_costs"] == [1, 10]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("call", "noise", "wanted"),
     [
@@ -297,6 +302,7 @@ def at_level(x: float, mesh: float) -> float:
     return 10 - 0.2 * (x - 8) ** 2 + (1 - mesh) * (0.1 * x + 1)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("comma", [False, True])
 def test_earlier_values_at_any_level_count_as_in_python(comma: bool, lab: Lab) -> None:
     lines = [f"{x};{mesh:.2f};{at_level(x, mesh):.4f}\n" for x, mesh in OF_LEVELS]
@@ -391,6 +397,7 @@ def test_the_commands_of_the_page_lead_to_an_answer(
 # --- what else is asked of a run ------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_are_simulated_with_a_truth_of_each_source(lab: Lab) -> None:
     known = [{"x": str(x), "source": "coarse"} for x in range(20)]
     lines = [f"{x['x']},n{x['x']},{value(x)},{hill(x)}\n" for x in known]
@@ -408,6 +415,7 @@ def test_runs_are_simulated_with_a_truth_of_each_source(lab: Lab) -> None:
     assert n < 80
 
 
+@pytest.mark.slow
 def test_a_slip_at_a_source_is_named_with_it(lab: Lab) -> None:
     lab.call(f"{CALL} --first 24 --batch 24".replace("--batch 4 ", ""))
     sheet = lab.read("sheet.csv")
@@ -420,6 +428,7 @@ def test_a_slip_at_a_source_is_named_with_it(lab: Lab) -> None:
     assert f"results.csv: name {sheet[slip]['name']}" in said or "line" in said
 
 
+@pytest.mark.slow
 def test_an_audit_draws_at_the_target_alone(lab: Lab) -> None:
     lab.call(f"{CALL} --noise-std 0.1 --audit 0.2,0.2")
     lab.fill("sheet.csv", value)

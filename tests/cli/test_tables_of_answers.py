@@ -47,6 +47,7 @@ def test_words_for_yes_and_no_are_read_in_any_case(
     assert f"Fill in 'works': {yes} or {no}, again (asked again) or n/a" in said
 
 
+@pytest.mark.slow
 def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> None:
     bench = random.Random(0)
     said = lab.call(f"{CALL.replace('10', '25')} --beta 4 --first 10")
@@ -74,6 +75,7 @@ def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> Non
     assert "probability of works" in page
 
 
+@pytest.mark.slow
 def test_grades_are_numbers_and_the_level_a_probability(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -110,6 +112,7 @@ def test_grades_are_numbers_and_the_level_a_probability(
     assert "run 1: " in said
 
 
+@pytest.mark.slow
 def test_counts_of_events_are_numbers_and_so_is_the_level(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -204,6 +207,7 @@ def test_classes_are_mapped_by_their_names(lab: Lab, closed_figures: None) -> No
     assert "phase: which of solid, liquid and gas it is" in page
 
 
+@pytest.mark.slow
 def test_an_answer_about_classes_has_the_probability_of_each(
     lab: Lab, closed_figures: None
 ) -> None:
@@ -218,6 +222,7 @@ def test_an_answer_about_classes_has_the_probability_of_each(
     assert (lab.folder / "answer.png").exists()
 
 
+@pytest.mark.slow
 def test_classes_are_simulated_by_a_column_of_true_ones(lab: Lab) -> None:
     lines = [line.split(",") for line in HILL.splitlines()[1:]]
     rows = [f"{x},{name},{phase({'x': x})}" for x, name in lines]
@@ -290,6 +295,7 @@ def test_equal_results_decide_nothing(lab: Lab) -> None:
     assert "All results so far are alike: nothing is decided before there are a" in said
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "kind",
     ["yes-no", "classes --classes yes,no,maybe", "grades --grades 2 --at-least 1"],
@@ -339,6 +345,7 @@ def test_words_without_the_option_are_answered_with_it(lab: Lab) -> None:
     lab.call(f"{numbers} --outcome yes-no")
 
 
+@pytest.mark.slow
 def test_simulated_results_are_drawn_by_true_probabilities(lab: Lab) -> None:
     lines = HILL.splitlines()
     rows = [

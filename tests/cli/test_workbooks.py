@@ -33,6 +33,7 @@ def write(lab: Lab, sheets: Mapping[str, Sequence[Sequence[Any]]]) -> None:
     (lab.folder / "plan.xlsx").write_bytes(book(sheets))
 
 
+@pytest.mark.slow
 def test_a_workbook_gives_the_run_of_the_same_table(lab: Lab) -> None:
     write(lab, {"Plan": ROWS, "Sheet2": []})
     before = (lab.folder / "plan.xlsx").read_bytes()

@@ -266,6 +266,7 @@ def test_rkhs_interval_is_kernel_ridge_regression_with_repeats() -> None:
     torch.testing.assert_close(half, width(K) * norms.sqrt())
 
 
+@pytest.mark.slow
 def test_rkhs_width_holds_at_all_times_for_a_function_of_that_norm() -> None:
     generator = torch.Generator().manual_seed(0)
     X = torch.linspace(0, 1, 30, dtype=torch.float64).unsqueeze(-1)

@@ -108,6 +108,7 @@ def test_the_evidence_about_few_rows_is_a_ratio_of_probabilities(n_rows):
         assert math.exp(evidence) == pytest.approx(ratio, rel=1e-8)
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("attempt", [1, 2])
 @pytest.mark.parametrize("is_exact", [True, False])
 @pytest.mark.parametrize(
@@ -136,6 +137,7 @@ def test_a_right_verdict_adds_to_the_evidence_and_a_wrong_one_takes_from_it():
         assert (table[1:] <= table[:-1]).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["claim", "doubt"])
 def test_along_looks_after_every_row(kind):
     generator = torch.Generator().manual_seed(0)
@@ -274,7 +276,7 @@ def test_bad_numbers_are_refused(call, name):
 # --- noise that is learnt, or not Gaussian --------------------------------------------
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("pairs", [1, 3, NOISE_PAIRS])
 def test_the_bound_of_the_noise_is_too_low_as_rarely_as_stated(pairs):
     r"""10,000 bounds for a standard deviation of 2, whatever the rows' means are."""
@@ -304,6 +306,7 @@ def test_the_bound_says_nothing_of_the_means_that_are_judged():
     assert float(alone.square().mean()) < 0.9
 
 
+@pytest.mark.some(1)
 @more_when_slow("n_runs", 2000, 10_000)
 @pytest.mark.parametrize("options", [{"is_learnt": True}, {"by_sign": True, "most": 1}])
 def test_wrong_claims_pass_rarely_where_the_noise_is_not_known(options, n_runs):

@@ -120,6 +120,7 @@ def test_growing_noise_is_a_rank_correlation_that_matters() -> None:
     assert 50 < n_found < 150  # both answers were looked at
 
 
+@pytest.mark.slow
 def test_growing_noise_is_found_and_no_other() -> None:
     found = [growing_noise(*errors(80, seed, growth=10.0)) for seed in range(100)]
     assert sum(one is not None for one in found) >= 95

@@ -37,6 +37,7 @@ intervals = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(intervals, st.floats(-5, 5), st.floats(0, 3))
 def test_explicit_sides_follow_algorithm_one(

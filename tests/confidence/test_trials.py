@@ -148,7 +148,7 @@ WORST = [
 ]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @more_when_slow("n", 300, 3_000)
 @pytest.mark.parametrize(("goal", "label", "p"), WORST, ids=str)
 def test_a_row_that_is_wrong_by_next_to_nothing_looks_right_rarely(
@@ -160,7 +160,7 @@ def test_a_row_that_is_wrong_by_next_to_nothing_looks_right_rarely(
     assert right <= 0.5 + 4 * (0.25 / n) ** 0.5
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("goal", "label", "p"),
     [

@@ -17,7 +17,7 @@ from botorch_lse.data.excursion_volume import (
     proportion_limits,
     sampling_limits,
 )
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 
 X = torch.arange(5.0).unsqueeze(-1)
 SIDES = torch.tensor([1, 1, 0, 0, -1], dtype=torch.int8)
@@ -242,8 +242,8 @@ def plays(n_rows: int, n: int, wrong: int, masses, delta: float, runs: int) -> i
     return missed
 
 
-@pytest.mark.some(2)
-@more_when_slow("runs", 40, 400, rest=IN_FULL)
+@pytest.mark.some(1)
+@more_when_slow("runs", 40, 400)
 @pytest.mark.parametrize("wrong", [0, 5, 40, 200])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_limits_by_draws_hold_at_every_time(

@@ -30,7 +30,7 @@ def model_of(case: AcquisitionCase) -> Any:
     return ModelListGP(model, make_model()[0]) if case.has_several_outputs else model
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("case", ACQUISITIONS, ids=lambda case: case.cls.__name__)
 @pytest.mark.parametrize("n_pending", [0, 2])
 def test_values_and_gradients_are_alike(
@@ -39,6 +39,7 @@ def test_values_and_gradients_are_alike(
     check_alike(case.cls, model_of(case), case.options(ROWS), n_pending, device)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "cls",
     [Straddle, ContourEntropy, LSEAmbiguity, qExpectedMisclassification, qTargetedIMSE],

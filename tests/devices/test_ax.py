@@ -21,6 +21,7 @@ def after_two_rounds(pool: Any) -> Any:
     return client
 
 
+@pytest.mark.slow
 def test_ax_runs_and_stores_them_as_on_the_cpu(device: Device) -> None:
     pool = worlds.grid_pool()
     here = after_two_rounds(pool)

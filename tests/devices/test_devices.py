@@ -185,7 +185,7 @@ def assert_same_outlook(here: State, there: State, device: Device) -> None:
 # --- every strategy -------------------------------------------------------------------
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(0, slow=15)
 @pytest.mark.parametrize("case", PLAYED)
 def test_every_strategy_asks_and_answers_alike(
     case: StrategyCase, device: Device
@@ -197,6 +197,7 @@ def test_every_strategy_asks_and_answers_alike(
     assert_same_outlook(here, there, device)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", [*BUDGETED, *CONFIDENT, *REHEARSED])
 def test_algorithms_of_the_papers_take_any_pool(
     case: StrategyCase, device: Device
@@ -248,7 +249,7 @@ RULES = [
 ]
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_rules_choose_the_same_rows(rule: Any, device: Device) -> None:
     side_by_side(on_line(rule=rule), device, of_table(WAVES[:, 0]))
@@ -267,7 +268,7 @@ GOALS = {
 }
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("name", GOALS)
 def test_goals_are_decided_alike(name: str, device: Device) -> None:
     goal = GOALS[name]
@@ -451,7 +452,7 @@ TWO: dict[str, Callable[[], Strategy]] = {
 }
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", [*MODELS, *TWO])
 def test_models_are_learnt_and_used_alike(name: str, device: Device) -> None:
     strategy = {**MODELS, **TWO}[name]()
@@ -464,6 +465,7 @@ def test_models_are_learnt_and_used_alike(name: str, device: Device) -> None:
         assert there.belief.fits.is_informed
 
 
+@pytest.mark.slow
 def test_rows_that_measure_one_output_are_chosen_alike(device: Device) -> None:
     pool = Pool(LINE).at_outputs(2, costs=(1.0, 3.0))
     region = Above(0.3) & Above(-0.1, output=1)
@@ -488,6 +490,7 @@ def test_correlated_outputs_are_learnt_alike(device: Device) -> None:
     side_by_side(strategy, device, of_table(WAVES), error=1e-2)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("given", [False, True], ids=["learnt", "given"])
 def test_answers_of_yes_and_no_are_learnt_alike(given: bool, device: Device) -> None:
     kernel = ScaleKernel(RBFKernel()).double() if given else None
@@ -497,6 +500,7 @@ def test_answers_of_yes_and_no_are_learnt_alike(given: bool, device: Device) -> 
     side_by_side(strategy, device, of_table(answers, 0.0), error=1e-2)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("given", [False, True], ids=["learnt", "given"])
 def test_grades_are_learnt_alike(given: bool, device: Device) -> None:
     kernel = ScaleKernel(RBFKernel()).double() if given else None
@@ -508,6 +512,7 @@ def test_grades_are_learnt_alike(given: bool, device: Device) -> None:
     side_by_side(strategy, device, of_table(grades, 0.0), error=1e-2)
 
 
+@pytest.mark.slow
 def test_kernels_of_bits_are_used_alike(device: Device) -> None:
     bits = torch.rand(21, 12, generator=torch.Generator().manual_seed(0)) < 0.5
     kernel = ScaleKernel(TanimotoKernel()).double()
@@ -552,6 +557,7 @@ def test_large_pools_are_drawn_from_alike(
         assert torch.equal(there.conservative(0.8), here.conservative(0.8))
 
 
+@pytest.mark.slow
 def test_maximisers_costs_and_noise_come_back(device: Device) -> None:
     pool = Pool(LINE, costs=torch.linspace(1, 2, 21))
     strategy = TruVaRStrategy(pool, model=RBF, noise_std=0.1)
@@ -576,6 +582,7 @@ def pair(device: Device) -> tuple[State, State]:
     return side_by_side(on_line(), device, of_table(WAVES[:, 0]))
 
 
+@pytest.mark.slow
 def test_questions_to_a_state_have_the_same_answers(
     pair: tuple[State, State], device: Device
 ) -> None:
@@ -599,6 +606,7 @@ def test_questions_to_a_state_have_the_same_answers(
     pd.testing.assert_frame_equal(frames[1], frames[0])
 
 
+@pytest.mark.slow
 def test_a_replay_gives_the_same_state(
     pair: tuple[State, State], device: Device
 ) -> None:
@@ -607,6 +615,7 @@ def test_a_replay_gives_the_same_state(
         assert_alike(there.strategy.replay(there.observations), there)
 
 
+@pytest.mark.slow
 def test_results_may_be_told_in_parts_from_the_device(
     pair: tuple[State, State], device: Device
 ) -> None:
@@ -675,6 +684,7 @@ def test_costs_are_asked_with_rows_of_the_cpu(device: Device) -> None:
     side_by_side(strategy, device, of_table(WAVES[:, 0]))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "rule",
     [ExpectedMisclassification(), TargetedVariance(), AbsoluteVolumeChange()],

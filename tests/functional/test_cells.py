@@ -49,6 +49,7 @@ def boxes(m: int, n: int = 60) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     return list(ends.amin(dim=0)), list(ends.amax(dim=0))
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("many", [1, 10**6])
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_box_is_decided_exactly_when_all_its_points_agree(
@@ -70,6 +71,7 @@ def test_a_box_is_decided_exactly_when_all_its_points_agree(
         assert found[n] == wanted
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_level_matters_exactly_where_crossing_it_changes_the_class(name) -> None:
     region = REGIONS[name]

@@ -147,6 +147,7 @@ def brute_force(distance: Tensor, variance: Tensor, moves: Tensor) -> float:
     return float(trapezoid(np.abs(total) * norm.pdf(z), z, axis=0).item())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("closest", "rtol", "atol"),
     [(0.3, 1e-4, 0.0), (0.8, 2e-4, 0.0), (0.99, 1e-3, 0.0), (1.0, 0.0, 0.015)],

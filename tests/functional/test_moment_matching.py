@@ -44,6 +44,7 @@ def integrated(
     return found, ((f - found).T * p) @ (f - found)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("limit", [-2.0, -0.1, 0.5, 3.0])
 def test_with_one_limit_the_moments_of_all_rows_are_exact(limit, sign):
@@ -57,6 +58,7 @@ def test_with_one_limit_the_moments_of_all_rows_are_exact(limit, sign):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("signs", [(1.0, 1.0), (1.0, -1.0), (-1.0, -1.0)])
 @pytest.mark.parametrize("limits", [(-1.0, -1.0), (0.2, 0.4), (2.0, -3.0)])
 def test_with_two_limits_the_moments_are_near(limits, signs):

@@ -94,6 +94,7 @@ def test_results_may_come_one_by_one_and_in_any_order() -> None:
         generator.ingest([measured(points[0])])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("size", [2, 8])
 def test_a_resumed_run_is_at_most_as_sure_as_the_run(size: int) -> None:
     own = Pool([[x / 8, 0.0] for x in range(17)], names=("x", "y"))
@@ -153,6 +154,7 @@ def test_words_levels_and_a_pool_of_ones_own() -> None:
     assert {point["x"] for point in small.suggest(2)} <= {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_points_that_fail_are_asked_again_thrice_and_then_no_more() -> None:
     own = Pool([[0.0, 0.0], [1.0, 0.5], [2.0, 1.0]], names=("x", "y"))
     goal = Above(0.1, output="f")
@@ -352,6 +354,7 @@ def test_blop_runs_it():
     check_answer(given)
 
 
+@pytest.mark.slow
 def test_points_that_are_no_rows_are_old_data() -> None:
     model = GaussianProcess(RBFKernel().double(), noise_std=(0.05, 0.05))
     first, again = (LevelSetGenerator(vocs_of(), n=64, model=model) for _ in range(2))

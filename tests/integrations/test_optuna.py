@@ -80,6 +80,7 @@ def test_trials_asked_for_by_hand_end_without_an_error() -> None:
     assert len(study.trials) == 5
 
 
+@pytest.mark.slow
 def test_named_outputs_are_user_attributes() -> None:
     region = Above(0.3, output="f") & Below(0.5, output="g")
     sampler = LevelSetSampler(Strategy(POOL, region, model=GaussianProcess(None, 0.02)))
@@ -102,6 +103,7 @@ def test_named_outputs_are_user_attributes() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_row_that_fails_thrice_is_asked_no_more() -> None:
     sampler = LevelSetSampler(build(max_observations=30))
     study = optuna.create_study(sampler=sampler)
@@ -119,6 +121,7 @@ def test_a_row_that_fails_thrice_is_asked_no_more() -> None:
     assert [row for _, rows in sampler.state(study).excluded for row in rows] == [0]
 
 
+@pytest.mark.slow
 def test_a_failed_trial_may_be_an_answer() -> None:
     def crashes(trial) -> float:
         if objective(trial) < 0.3:

@@ -33,7 +33,7 @@ def fitted(**options) -> LevelSetClassifier:
     return LevelSetClassifier(0.3, **options).fit(X, measure(X))
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore")  # of values that scikit-learn makes up
 @parametrize_with_checks([LevelSetClassifier(0.5)])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check) -> None:

@@ -142,6 +142,7 @@ def by_asynchronous_ax(strategy: Strategy, data: Observations) -> State:
 EVERY = [by_tell, by_replay, replayed_again, by_gest, by_optuna, by_ax]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("order", ["as it came", "mixed"])
 @pytest.mark.parametrize(
     ("door", "batch_size"),

@@ -71,6 +71,7 @@ def test_quantiles_are_those_of_the_definition(mean, variance):
     torch.testing.assert_close(high - low, each, rtol=0.0, atol=1e-4)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     ("mean", "tolerance"), [(0.0, 0.1), (1.0, 0.1), (3.0, 0.1), (-2.3, 0.34)]
 )
@@ -110,6 +111,7 @@ def played(model: GaussianProcess, goal: Above, expected: Tensor, pool: Pool):
     return state
 
 
+@pytest.mark.slow
 def test_a_run_decides_levels_of_an_expected_count():
     pool = Pool(torch.linspace(0, 1, 31, dtype=torch.float64).unsqueeze(-1))
     expected = (4 * pool.X[:, 0] - 0.5).exp()  # 0.6 to 33

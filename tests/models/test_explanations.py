@@ -58,6 +58,7 @@ def outside(answer, f):
     return int(((f < answer.lower) | (f > answer.upper)).sum())
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("seed", [1, 2, 9])
 def test_intervals_cover_a_noise_that_the_data_do_not_tell(seed) -> None:
     X, f, y = table(seed, noise=6.0)
@@ -68,6 +69,7 @@ def test_intervals_cover_a_noise_that_the_data_do_not_tell(seed) -> None:
     assert not bool((answer.below & (f > 0)).any())
 
 
+@pytest.mark.slow
 def test_intervals_cover_a_function_that_varies_fast() -> None:
     X, f, y = fast(0)
     answer = told(X, y).classification
@@ -76,6 +78,7 @@ def test_intervals_cover_a_function_that_varies_fast() -> None:
     assert float(((f - answer.mean).abs() <= 1.96 * answer.sigma).double().mean()) > 0.9
 
 
+@pytest.mark.slow
 def test_four_rows_measured_again_tell_the_noise() -> None:
     X, f, y = table(1, noise=6.0)
     state = told(X, y)
@@ -97,6 +100,7 @@ def test_four_rows_measured_again_tell_the_noise() -> None:
     assert known.remarks == ()
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("noise", [1.0, 0.1])
 def test_a_fit_stays_as_it_is_where_the_data_tell_the_noise(noise) -> None:
     X, _, y = table(3, noise)
@@ -155,6 +159,7 @@ CASES = {
 }
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("name", CASES)
 def test_every_learnt_noise_is_looked_at(name) -> None:
     pool, f, y, model, goal = CASES[name]()

@@ -156,6 +156,7 @@ def test_the_kernel_given_is_copied():
 # --- in strategies and acquisition functions ------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [MELKStrategy, TruVaRStrategy])
 def test_a_strategy_plans_and_learns_with_the_predicted_noise(cls):
     factory = partial(fit_heteroscedastic_gp, noise=NOISE)

@@ -81,6 +81,7 @@ def assert_never_more(before: Tensor, after: Tensor, scale: float) -> None:
     assert (after <= scale * (1 + ROUNDING)).all()
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(max_examples=60, deadline=None)
 def test_variances_never_increase_and_are_those_of_exact_arithmetic(problem) -> None:
@@ -110,6 +111,7 @@ def test_variances_never_increase_and_are_those_of_exact_arithmetic(problem) -> 
         assert_close(found.variance, want, gp.outputscale)
 
 
+@pytest.mark.slow
 @given(problems())
 @settings(max_examples=40, deadline=None)
 def test_the_path_of_exact_repeats_only_narrows(problem) -> None:

@@ -50,6 +50,7 @@ def run(strategy, values=F, seed=0, most=60):
 # --- matrices -------------------------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [LSEStrategy, StraddleStrategy, TruVaRStrategy])
 def test_a_matrix_makes_the_run_of_the_kernel_that_it_is_of(cls):
     options = {"noise_std": 0.05, "batch_size": 3, "max_observations": 30}
@@ -72,6 +73,7 @@ def test_designs_take_a_matrix():
     assert torch.equal(answer.below[clear], F[clear] < 0.3)
 
 
+@pytest.mark.slow
 def test_rows_of_words_are_decided_by_their_likeness():
     r"""Two families of strings; only one of them is above."""
     ends = ["".join(pair) for pair in product("abcd", repeat=2)]
@@ -175,6 +177,7 @@ def test_active_fingerprints_are_found_in_fewer_measurements_than_rows():
 # --- kernels to be learnt -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_kernel_is_fitted_and_stays_as_it_was_given():
     kernel = ScaleKernel(rbf(0.7))
     state = run(LSEStrategy(Pool(X), 0.3, model=LearntKernel(kernel)), most=20)

@@ -95,12 +95,14 @@ def test_value_and_gradient_are_those_of_automatic_differentiation(
     compare(mll)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("yvar", [None, 0.01])
 @pytest.mark.parametrize(("n", "d"), [(1, 2), (7, 2), (40, 6)])
 def test_so_are_those_of_sums_of_functions(n: int, d: int, yvar: float | None) -> None:
     compare(of_model(n, d, yvar, covar_module=additive_kernel(d)))
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("d", [2, 5])
 def test_a_sum_attains_at_least_as_much(d: int) -> None:
     own, reference = (of_model(30, d, covar_module=additive_kernel(d)) for _ in "ab")
@@ -146,6 +148,7 @@ def attained(mll: ExactMarginalLogLikelihood) -> float:
     return float(closed()[0])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("yvar", [None, 0.01])
 @pytest.mark.parametrize(("n", "d"), [(9, 2), (30, 3)])
 def test_the_fit_is_the_same(n: int, d: int, yvar: float | None) -> None:
@@ -158,6 +161,7 @@ def test_the_fit_is_the_same(n: int, d: int, yvar: float | None) -> None:
         torch.testing.assert_close(found, known, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("words", [{2: 3}, {0: 2, 3: 4}])
 def test_with_words_it_attains_at_least_as_much(words: dict[int, int]) -> None:
     own, reference = of_words(words), of_words(words)
@@ -193,6 +197,7 @@ def test_the_likelihood_of_a_part_is_that_of_a_model_of_it(yvar: float | None) -
         torch.testing.assert_close(own, known, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("yvar", [None, 0.01])
 def test_of_many_values_a_part_is_fitted_first(
     yvar: float | None, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +248,7 @@ def other_models() -> list[ExactMarginalLogLikelihood]:
     return [*found, of_model(12, 2, input_transform=warp)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mll", other_models())
 def test_other_models_are_fitted_by_gpytorch(mll: ExactMarginalLogLikelihood) -> None:
     assert likelihood_of(mll) is None

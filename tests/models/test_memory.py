@@ -48,6 +48,7 @@ def made(monkeypatch) -> list[ExactGP]:
     return found
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_remembered_fit_is_the_same_to_the_last_bit(name, made) -> None:
     first, points = FitMemory(), X if name.endswith("noise") else MIXED
@@ -128,6 +129,7 @@ ANSWERS = torch.tensor([0, 0, 1, 0, 1, 1, 1]).double()
 ONES = torch.ones(7).double()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "outcome", [Binary(guess=0.1), Counts(), Ordinal(3, 1)], ids=str
 )
@@ -155,6 +157,7 @@ def test_a_remembered_fit_of_an_outcome_is_the_same(outcome, searches) -> None:
     assert len(searches) == 3
 
 
+@pytest.mark.slow
 def test_another_question_about_answers_is_searched(searches) -> None:
     memory, outcome = FitMemory(), Binary()
     with remembering(memory):

@@ -213,6 +213,7 @@ def check_answer(state, values):
     assert int(answer.undecided.sum()) < len(values) / 2
 
 
+@pytest.mark.slow
 def test_a_table_with_words_is_decided():
     frame = table(90, seed=2)
     pool, values = Pool(frame), taste(frame)
@@ -232,6 +233,7 @@ def test_tables_with_words_are_decided_by_other_rules(cls, seed):
     check_answer(run(strategy, values, seed), values)
 
 
+@pytest.mark.slow
 def test_points_off_the_pool_have_the_words_of_the_pool():
     pool = Pool(table(40))
     points = pool.X[:12].clone()

@@ -169,6 +169,7 @@ def test_derivatives_by_distances_are_differences(at_least):
         assert float(found[i]) == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
 @pytest.mark.parametrize(("mean", "variance"), PAIRS)
 def test_pseudo_noise_takes_off_what_a_grade_takes_off(outcome, mean, variance):
@@ -231,6 +232,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(at_least):
     assert_gradient(fit)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("at_least", [1, 2, 3])
 def test_cutpoints_are_learnt(at_least):
     truth = Ordinal(4, at_least=at_least, cutpoints=CUTS)
@@ -261,6 +263,7 @@ def test_a_search_that_begins_with_a_long_step_settles():
     assert max(map(abs, prior.outcome.cutpoints)) < 5
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("outcome", OUTCOMES[:2], ids=str)
 def test_residuals_ahead_are_standard_normal_under_the_model(outcome):
     X = torch.linspace(0, 1, 12, dtype=torch.float64)

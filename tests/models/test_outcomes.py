@@ -84,6 +84,7 @@ def covariance(X: Tensor, lengthscale: float = 0.3) -> Tensor:
     return 2.0 * (-0.5 * gaps.square()).exp() + 1e-9 * torch.eye(len(X)).double()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
 @pytest.mark.parametrize("trials", [1, 8])
 def test_posterior_and_evidence_are_those_of_weighted_draws(outcome, trials):
@@ -187,6 +188,7 @@ def test_a_fit_finds_which_input_matters():
     assert float(lengthscale[1]) > 3 * float(lengthscale[0])
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
 def test_residuals_ahead_are_standard_normal_under_the_model(outcome):
     X = torch.linspace(0, 1, 12, dtype=torch.float64)

@@ -150,6 +150,7 @@ def prior_scale(model: SingleTaskGP) -> float:
     return float(PosteriorPath.from_model(model).prior.scale) * 1.7**0.5
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("case", CASES)
 def test_path_equals_botorch_prefix_by_prefix(case: str) -> None:
     model = single_task(case)
@@ -163,6 +164,7 @@ def test_path_equals_botorch_prefix_by_prefix(case: str) -> None:
         assert torch.allclose(variances[t], variance, rtol=0, atol=1e-9 * scale**2)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", CASES)
 def test_end_of_path_is_the_models_own_posterior(case: str) -> None:
     model = single_task(case)

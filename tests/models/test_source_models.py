@@ -237,6 +237,7 @@ LIKELIHOODS = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("is_exact", [True, False])
 @pytest.mark.parametrize(
     ("model", "levels"), LIKELIHOODS, ids=lambda one: type(one).__name__
@@ -262,6 +263,7 @@ def test_gradients_of_fits_are_those_of_automatic_differentiation(
     compare(mll)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_models_are_compared_by_their_likelihood_and_its_price(
     model: SourceModel,
@@ -280,6 +282,7 @@ def test_models_are_compared_by_their_likelihood_and_its_price(
     assert found == pytest.approx(float(wanted.detach()), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_the_likeliest_model_is_chosen() -> None:
     X = torch.linspace(0, 6, 25, dtype=torch.float64).unsqueeze(-1)
     pool = Pool(X).at_sources(("a", "b"), costs=(1, 9), noise_var=(1e-6, 1e-6))
@@ -302,6 +305,7 @@ def test_the_likeliest_model_is_chosen() -> None:
             )
 
 
+@pytest.mark.slow
 def test_a_source_that_is_right_on_one_side_tells_of_the_target_there_alone() -> None:
     X = torch.linspace(0, 10, 41, dtype=torch.float64).unsqueeze(-1)
     pool = Pool(X).at_sources(("a", "b"), costs=(1, 9), noise_var=(0.0, 0.0))
@@ -326,6 +330,7 @@ def test_a_source_that_is_right_on_one_side_tells_of_the_target_there_alone() ->
     assert float(likeliest[x < 4].max()) < 0.2 * float(likeliest[x > 7].max())
 
 
+@pytest.mark.slow
 def test_words_are_inputs_of_all_sources() -> None:
     import pandas as pd
 

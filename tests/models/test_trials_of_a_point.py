@@ -64,6 +64,7 @@ def moments(K: Tensor, mean: Tensor, sites: Sites, at: Tensor) -> tuple[Tensor, 
     return found, (K - K[:, at] @ inverse @ K[at]).diagonal().sqrt()
 
 
+@pytest.mark.some(2)
 @covering("outcome, p, trials", OUTCOMES, [1, 2, 3], [2, 5, 12])
 def test_one_site_for_all_trials_is_nearer_to_the_exact_posterior(outcome, p, trials):
     K, mean = covariance(X[:p]), torch.full((p,), 0.3).double()

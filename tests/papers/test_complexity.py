@@ -122,6 +122,7 @@ def test_theorem_4_2_lies_between_the_rows_inside_and_milk():
     assert lower.lower_bound == pytest.approx(optimum, rel=2e-5)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("reading", ["milk", "lower"])
 @pytest.mark.parametrize("options", [{}, {"kernel": RBFKernel(), "gamma": 0.1}])
 def test_pairs_taken_in_blocks_have_the_same_complexity(reading, options, monkeypatch):

@@ -46,7 +46,7 @@ def after_one_round(strategy, X, generator):
     return strategy.tell(state, batch.observe(y + NOISE * noise))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @covering("seed, q", range(8), [3, 10, 30])
 def test_melk_and_the_optimiser_find_batches_alike(seed, q):
     X, kernel, generator = rows_and_kernel(seed)
@@ -85,7 +85,7 @@ DESIGNED = [
 ]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @covering("form, seed, q", DESIGNED, range(4), [3, 10, 30])
 def test_exchange_never_leaves_more_than_the_rounded_design(form, seed, q):
     cls, goal = form
@@ -243,6 +243,7 @@ def test_targets_outside_the_pool_are_predicted_and_never_measured(nu):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_on_the_table_of_runs_no_batch_leaves_more_than_the_rounded_design():
     recording.fill()
     compared = 0

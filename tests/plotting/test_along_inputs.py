@@ -142,6 +142,7 @@ def hovers(figure) -> str:
     return " ".join(str(t.customdata) for t in figure.data if t.customdata is not None)
 
 
+@pytest.mark.slow
 def test_every_picture_of_rows_has_their_names_at_the_pointer() -> None:
     told = seen(3, 7)
     for figure in (

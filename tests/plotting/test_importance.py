@@ -32,6 +32,7 @@ def test_shares_of_a_sum_are_those_of_its_variances() -> None:
         assert low - 0.03 <= exact <= high + 0.03
 
 
+@pytest.mark.slow
 def test_what_two_inputs_do_together_is_in_no_share() -> None:
     f = (GRID[:, 0] - 0.5) * (GRID[:, 1] - 0.5)
     frame = importance_frame(after(Pool(GRID), f, every=7))
@@ -59,6 +60,7 @@ def test_rows_count_by_their_weights() -> None:
     assert shares[1] < 0.1
 
 
+@pytest.mark.slow
 def test_without_a_model_it_is_refused() -> None:
     pool = Pool(GRID)
     with pytest.raises(UnsupportedError, match="a Gaussian process that was fitted"):

@@ -100,7 +100,7 @@ def test_two_inputs_make_one_panel_of_all_rows_and_one_input_its_mean():
 POOLS = [cube(), cube(d=2), scattered(), scattered(d=1)]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @covering("shade, pool", ["side", "probability_above"], POOLS)
 def test_slices_are_drawn_by_both_libraries(pool, shade):
     frame = slices_frame(answer(pool), seen(1, 1, 2))
@@ -167,7 +167,7 @@ def test_rows_to_come_on_a_line_stand_in_the_next_round():
     assert batches_frame(pool, Observations.empty(), [3])["y"].dropna().tolist() == [0]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @covering("is_empty, pool", [False, True], POOLS)
 def test_batches_are_drawn_by_both_libraries(pool, is_empty):
     if is_empty:
@@ -222,6 +222,7 @@ def test_costs_may_be_given():
         progress_frame(states, truth=[True])
 
 
+@pytest.mark.slow
 def test_progress_is_drawn_by_both_libraries():
     states = some_states()
     for truth in (None, runs.truth() > 0.4):

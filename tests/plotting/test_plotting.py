@@ -117,7 +117,7 @@ def test_coordinates_with_rounding_errors_still_make_a_grid():
     assert cells_of(answer(shaken))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "X",
     [
@@ -161,6 +161,7 @@ def test_a_truth_on_one_side_has_no_contour():
     assert not any(trace.type == "contour" for trace in figure.data)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pool", [None, Pool(torch.rand(30, 3))])
 def test_other_pools_are_sorted_intervals(pool):
     classification = answer(pool, 30)
@@ -260,6 +261,7 @@ def test_sides_differ_in_grey():
     assert np.diff(shades).min() > 20
 
 
+@pytest.mark.slow
 def test_a_large_map_is_drawn_in_seconds():
     x, y = torch.arange(400.0), torch.arange(250.0)
     pool = Pool(torch.cartesian_prod(x, y))

@@ -60,6 +60,7 @@ def boxes(figure):
     return keys.get_window_extent(), ax.xaxis.get_tightbbox(), figure.bbox
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("kind", ["intervals", "inputs"])
 def test_a_legend_lies_below_the_labels_and_inside_the_figure(kind) -> None:
     line = Pool(X[:, :1], names=["km"])
@@ -82,6 +83,7 @@ def test_a_legend_lies_below_the_labels_on_axes_of_yours() -> None:
     assert keys.y1 <= labels.y0
 
 
+@pytest.mark.slow
 def test_titles_of_panels_do_not_run_into_each_other() -> None:
     wide = torch.rand(60, 5, generator=torch.Generator().manual_seed(1)).double()
     names = [f"a name of some length {i}" for i in range(5)]
@@ -120,6 +122,7 @@ def test_lines_stand_out_from_white_and_from_a_dark_page() -> None:
         assert contrast(dark.get(colour, colour), card) >= 3, colour
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     ("goal", "wanted"),
     [
@@ -157,6 +160,7 @@ def test_below_is_called_below_though_it_is_what_is_asked() -> None:
     assert int(counts["below"]) == int(state.classification.above.sum())
 
 
+@pytest.mark.slow
 def test_predictions_are_shown_for_each_output_by_its_name() -> None:
     states = told(Above(0.2) & Below(0.4, output=1))
     found = report_of(states[-1], metrics=["strength (MPa)", "cost"], states=states)
@@ -185,6 +189,7 @@ def test_names_have_room_on_a_phone_and_scales_a_ground_in_the_dark(tmp_path) ->
     assert grounds == ["#4b535b", "rgba(0,0,0,0)"]
 
 
+@pytest.mark.slow
 def test_a_wide_list_is_printed_whole_and_without_the_buttons(tmp_path) -> None:
     # On paper that is too narrow all letters become smaller.
     states = told(Above(0.2) & Below(0.4, output=1))
@@ -207,6 +212,7 @@ def test_a_wide_list_is_printed_whole_and_without_the_buttons(tmp_path) -> None:
     assert buttons == "none"
 
 
+@pytest.mark.slow
 def test_titles_of_panels_have_lines_of_their_panels_width() -> None:
     wide = torch.rand(60, 5, generator=torch.Generator().manual_seed(1)).double()
     names = [f"a name of some length {i}" for i in range(5)]
@@ -223,6 +229,7 @@ def test_titles_of_panels_have_lines_of_their_panels_width() -> None:
         assert figure.layout.margin.t >= 60 + 18 * lines
 
 
+@pytest.mark.slow
 def test_a_pareto_set_is_accepted_and_rejected_in_every_picture() -> None:
     strategy = Strategy(Pool(X), ParetoByDifferences((True, False)), batch_size=10)
     state = strategy.init()
@@ -239,6 +246,7 @@ def test_a_pareto_set_is_accepted_and_rejected_in_every_picture() -> None:
     assert "accepted" in {n.split(" (")[0] for n in legend(slices)}
 
 
+@pytest.mark.slow
 def test_buttons_of_the_upper_edge_stand_above_titles_and_legends() -> None:
     r"""On screens that are touched plotly always shows them, 30 pixels high."""
     states = told(Above(0.2))

@@ -60,6 +60,7 @@ def test_all_is_there_and_names_are_no_tags(page) -> None:
     assert [row[0] for row in found["rows"]] == [f"site {i}" for i in range(36)]
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_numbers_and_words_both_ways_and_back(page) -> None:
     found = seen(
         page,
@@ -146,6 +147,7 @@ HOVER = """const hover = async (title, place) => {
 };"""
 
 
+@pytest.mark.slow
 def test_the_pointer_shows_a_candidates_own_name(page) -> None:
     # The lower left cell of the map is the first site, at the lower ends of both.
     lines, lowest = seen(
@@ -161,6 +163,7 @@ def test_the_pointer_shows_a_candidates_own_name(page) -> None:
     assert lowest[1].startswith("depth (m) ")
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     "dark", [(), ("--blink-settings=preferredColorScheme=0",)], ids=["light", "dark"]
 )
@@ -195,6 +198,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(page) -> None:
     assert wide <= shown
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_are_listed_and_sorted(tmp_path) -> None:
     n = 100_000
     numbers = torch.randperm(n, generator=torch.Generator().manual_seed(0))

@@ -94,6 +94,7 @@ WORDS = {
 }
 
 
+@pytest.mark.slow
 def test_several_levels_are_counted_by_class() -> None:
     state = GOALS["levels"]()
     found, classes = report.report_of(state), state.classification.classes
@@ -102,6 +103,7 @@ def test_several_levels_are_counted_by_class() -> None:
         assert counts.get(f"class {k}", 0) == int((classes == k).sum())
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("name", GOALS)
 def test_every_goal_has_a_page_whose_numbers_are_those_of_the_state(name, tmp_path):
     state = GOALS[name]()
@@ -220,6 +222,7 @@ def test_an_answer_for_some_rows_is_that_of_these_rows() -> None:
     assert some.to_frame()["a"].tolist() == whole.to_frame()["a"][[30, 2]].tolist()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_refused(tmp_path, monkeypatch) -> None:
     state = GOALS["above"]()
     with pytest.raises(

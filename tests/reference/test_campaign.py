@@ -230,6 +230,7 @@ def first_by_hand() -> tuple[int, Mapping[str, str]]:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_a_case_is_a_function_of_its_seed_and_number() -> None:
     one, other = [], []
     number, case = first_by_hand()
@@ -319,7 +320,8 @@ def test_many_runs_hold(host: str) -> None:
     assert campaign.main(["--seed", "1", "--runs", str(runs), "--host", host]) == 0
 
 
-@more_when_slow("runs", 6, 40, rest=IN_FULL)
+@pytest.mark.some(0, slow=2)
+@more_when_slow("runs", 6, 40)
 def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # made-up values

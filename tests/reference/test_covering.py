@@ -32,20 +32,23 @@ def test_values_that_are_left_over_are_spread():
     assert sum(cell[1] for cell in taken) == 8
 
 
-def test_the_whole_product_is_there_and_the_rest_is_slow():
-    mark = covering("a, b", "xyz", [True, False])
+@pytest.mark.parametrize(
+    ("in_slow", "marks"), [(2, {"slow"}), (1, {"slow", "exhaustive"})]
+)
+def test_the_whole_product_is_there_and_the_rest_is_slow(in_slow, marks):
+    mark = covering("a, b", "xyz", [True, False], in_slow=in_slow)
     names, cells = mark.args
     assert names == "a, b"
     whole = set(itertools.product("xyz", [True, False]))
     assert {cell.values for cell in cells} == whole
     default = [cell.values for cell in cells if not cell.marks]
     assert default == [("x", True), ("y", False), ("z", True)]
-    assert {m.name for cell in cells for m in cell.marks} == {"slow"}
+    assert {m.name for cell in cells for m in cell.marks} == marks
 
 
-def test_a_slow_run_may_show_pairs_and_leave_the_rest_to_the_exhaustive_one():
+def test_the_slow_run_shows_pairs_and_leaves_the_rest_to_the_exhaustive_one():
     sizes = (4, 3, 2, 2)
-    mark = covering("a, b, c, d", *map(range, sizes), in_slow=2)
+    mark = covering("a, b, c, d", *map(range, sizes))
     by_marks = {}
     for cell in mark.args[1]:
         names = tuple(sorted(m.name for m in cell.marks))
@@ -70,13 +73,12 @@ def test_some_show_as_many_values_as_they_can():
     assert set.union(*(spread(line, 4, start) for start in range(4))) > spread(line, 4)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(2, slow=3)
 @pytest.mark.parametrize("value", range(8))
-def test_of_eight_cases_two_run_by_default(value, request):
+def test_of_eight_cases_two_run_by_default_and_three_more_if_slow(value, request):
     of_this = request.node.nodeid.partition("[")[0]
-    default = [
-        item
-        for item in request.session.items
-        if item.nodeid.startswith(of_this) and not item.get_closest_marker("slow")
-    ]
+    cases = [one for one in request.session.items if one.nodeid.startswith(of_this)]
+    default = [one for one in cases if not one.get_closest_marker("slow")]
     assert len(default) <= 2
+    assert len([one for one in cases if not one.get_closest_marker("exhaustive")]) <= 5
+    assert not any(one.get_closest_marker("exhaustive") for one in default)

@@ -67,6 +67,7 @@ def test_what_a_kill_loses_is_reported(
     assert "1 kills: 1 FAILED." in said
 
 
+@pytest.mark.slow
 @fork
 def test_a_process_that_is_interrupted_at_once_never_goes_on_as_its_parent() -> None:
     for _ in range(20):

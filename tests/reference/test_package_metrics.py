@@ -14,6 +14,7 @@ ADAPTER = 200
 """As many code lines at most has what speaks to another engine by ask and tell."""
 
 
+@pytest.mark.slow
 def test_no_number_exceeds_its_limit() -> None:
     found = metrics.metrics()
     assert [str(metric) for metric in found if metric.value > metric.most] == []

@@ -99,6 +99,7 @@ def _none() -> torch.Tensor:
     return torch.tensor([], dtype=torch.long)
 
 
+@pytest.mark.slow
 def test_true_sides_are_counted_and_no_row_is_run_twice() -> None:
     # A model that cannot follow the function: only runs make the estimate right.
     rule, errors = FinalRuns((Straddle(), MisclassificationProbability()), after=12), []

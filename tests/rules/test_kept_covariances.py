@@ -63,6 +63,7 @@ def planned(
         return found, strategy.ask(state).order.tolist(), sizes[-1]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", CASES)
 def test_scores_are_those_of_covariances_computed_anew(name, monkeypatch) -> None:
     found, order, n_kept = planned(name, monkeypatch)

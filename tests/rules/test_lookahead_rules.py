@@ -176,7 +176,7 @@ def test_scores_are_expectations_over_the_values_to_come(rule, loss) -> None:
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pool", [FREE, POOL], ids=["free", "costs"])
 @pytest.mark.parametrize(("rule", "loss"), RULES, ids=IDS)
 def test_a_batch_is_chosen_one_row_after_the_other(rule, loss, pool) -> None:
@@ -231,7 +231,7 @@ def test_joint_scores_count_pending_rows(rule, loss) -> None:
     assert found == pytest.approx(wanted, rel=1e-3)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("pending", [[], [16, 5]], ids=["alone", "pending"])
 @pytest.mark.parametrize(("rule", "loss"), JOINT, ids=JOINT_IDS)
 def test_a_joint_batch_removes_most_as_a_whole(rule, loss, pending) -> None:
@@ -278,7 +278,7 @@ def test_a_joint_batch_that_leaves_nothing_goes_on_by_the_variance(rule) -> None
 # --- in a strategy --------------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rule", [rule for rule, _ in RULES], ids=IDS)
 def test_any_width_declares_what_the_rule_measured(rule) -> None:
     widths = {"beta": None, "delta": 0.1, "max_observations": 40}
@@ -314,6 +314,7 @@ def test_a_level_far_away_leaves_the_variance_to_choose_by(rule) -> None:
     assert int(strategy.ask(state).order) == int((taken / COSTS).argmax())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "rule", [TruncatedVariance(), *[rule for rule, _ in RULES]], ids=["TruVaR", *IDS]
 )

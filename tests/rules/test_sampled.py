@@ -91,6 +91,7 @@ def loss_at(given: Reductions, name: str, is_weighted: bool = False):
     return at
 
 
+@pytest.mark.some(18)
 @pytest.mark.parametrize("kind", SAMPLED)
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize(
@@ -117,6 +118,7 @@ GOOD = {"once": 0.99, "twice": 0.99, "rows": 0.97}
 """The least share of what the best row takes off, with samples as small as here."""
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_target_in_a_sample_counts_for_its_share_of_the_loss(name) -> None:
     r"""A comb with very many teeth meets each target as often as its loss says."""
@@ -179,7 +181,7 @@ def situation_of(name: str) -> SelectionContext:
     return strategy.parts.context(replace(belief, memory=memory), pending)
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", SAMPLED)
 def test_rules_choose_from_a_sample_as_well_as_from_all(

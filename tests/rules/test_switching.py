@@ -103,6 +103,7 @@ def test_rows_that_are_being_measured_count_as_turns() -> None:
         assert rest == whole[n:]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "rule", [Straddle(), SUR, Ambiguity(), Variance(), UFunction()]
 )

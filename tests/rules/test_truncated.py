@@ -251,6 +251,7 @@ def test_a_batch_goes_on_when_all_widths_are_reached_inside_it() -> None:
 # --- goals --------------------------------------------------------------------------
 
 
+@pytest.mark.some(0, slow=2)
 @more_when_slow("monotone", True, False)
 def test_maximiser_is_found_and_recommended(monotone: bool) -> None:
     strategy = build("maximiser", beta_factor=0.5, monotone=monotone)
@@ -272,6 +273,7 @@ def test_undecided_maximiser_is_recommended_by_the_mean() -> None:
     assert strategy.recommend(state) == int(mean.argmax())
 
 
+@pytest.mark.slow
 def test_epsilon_accepts_a_row_that_no_other_can_beat_by_more() -> None:
     strict, loose = build("maximiser"), build("maximiser", epsilon=0.5)
     before, last = run(loose, 200)[-2:]
@@ -283,6 +285,7 @@ def test_epsilon_accepts_a_row_that_no_other_can_beat_by_more() -> None:
     assert truth().max() - truth()[best] <= 0.5
 
 
+@pytest.mark.slow
 def test_implicit_level_uses_the_levels_of_lse_imp() -> None:
     strategy = build("omega", beta_factor=1.0, epsilon=0.3)
     state = run(strategy, 300)[-1]

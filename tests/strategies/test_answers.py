@@ -57,7 +57,7 @@ def states_after(strategy, told):
         yield state
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("case", IMPLICIT)
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(told=jumps)
@@ -66,7 +66,7 @@ def test_no_interval_is_turned_around_whatever_is_told(case, told):
         assert (state.classification.lower <= state.classification.upper).all()
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "case", [case for case in EXPLICIT if not case.has_lasting_sides]
 )
@@ -98,7 +98,7 @@ FLIP = [(4, HIGH)] * 30 + [(4, LOW)] * 200
 CONTRADICTING = [LSEStrategy, MaxVarianceStrategy, MELKStrategy, TruVaRStrategy]
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("cls", [*CONTRADICTING, HRAGEStrategy, MELKLinearStrategy])
 def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     strategy = small(cls)
@@ -115,7 +115,7 @@ def test_a_row_that_turns_out_otherwise_changes_its_side(cls):
     assert bool(answer.to_frame()["contradicted"][4])
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(0, slow=6)
 @pytest.mark.parametrize("case", [case for case in PLAYED_GP if case.is_implicit])
 def test_so_it_is_with_an_implicit_level(case):
     strategy = small(case)
@@ -124,6 +124,7 @@ def test_so_it_is_with_an_implicit_level(case):
     assert bool(last.classification.below[4])
 
 
+@pytest.mark.slow
 def test_so_it_is_with_rectangles_of_several_outputs():
     X = torch.cartesian_prod(*[torch.linspace(0, 1, 3).double()] * 2)
     kernels = (GP.kernel(), GP.kernel())
@@ -156,6 +157,7 @@ def test_so_it_is_with_several_outputs_on_linear_features():
     assert bool(state.classification.contradicted.any())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ["level", "region", "features"])
 def test_a_mean_outside_of_its_bounds_is_marked(kind):
     # Of 30 values of 1 and 30 of -1 the mean leaves what the intervals have in common
@@ -198,6 +200,7 @@ def test_no_contradiction_no_column():
     assert "contradict" not in state.classification.guarantee
 
 
+@pytest.mark.slow
 def test_a_contradiction_is_warned_of_once_under_a_theorems_width():
     strategy = dataclasses.replace(small(LSEStrategy), beta=None)
     state = strategy.init()

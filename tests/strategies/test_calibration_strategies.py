@@ -55,6 +55,7 @@ def test_residuals_are_those_of_what_was_predicted_before_each_batch() -> None:
     torch.testing.assert_close(found.predicted, predicted, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_learnt_model_is_judged_by_what_it_said_before_it_learnt_more() -> None:
     strategy = lse(model=None, n_initial=8)
     state = told(strategy, sample(1), 6)
@@ -84,6 +85,7 @@ def test_predictions_that_fail_are_said_in_a_warning_and_in_the_answer() -> None
     assert state.calibration().has_failed
 
 
+@pytest.mark.slow
 def test_predictions_that_hold_are_not_reported() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CalibrationWarning)

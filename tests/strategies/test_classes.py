@@ -131,6 +131,7 @@ def test_labels_are_a_list(labels: object) -> None:
 # --- runs -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_decided_classes_are_right_where_results_are_noisy() -> None:
     x = torch.linspace(0, 1, 15, dtype=torch.float64)
     solid, gas = torch.special.ndtr(7 * (0.4 - x)), torch.special.ndtr(7 * (x - 0.6))
@@ -162,6 +163,7 @@ def test_decided_classes_are_right_where_results_are_noisy() -> None:
     assert torch.equal(answer.undecided, ~is_known)
 
 
+@pytest.mark.slow
 def test_a_map_of_phases_is_learnt_from_few_rows() -> None:
     pool, labels = map_of_phases()
     errors = []
@@ -175,6 +177,7 @@ def test_a_map_of_phases_is_learnt_from_few_rows() -> None:
     assert errors[0] < 0.12
 
 
+@pytest.mark.slow
 def test_a_class_that_is_never_found_does_not_hinder_others() -> None:
     pool, labels = map_of_phases(9)
     goal = Classes((*NAMES, "plasma"))
@@ -238,6 +241,7 @@ def test_learnt_shares_decide_once_two_classes_were_found() -> None:
             assert bool(state.classification.undecided.all())
 
 
+@pytest.mark.slow
 def test_labels_told_as_numbers_are_named() -> None:
     pool, labels = map_of_phases(9)
     strategy = Strategy(pool, PHASES, batch_size=9, max_observations=36)
@@ -246,6 +250,7 @@ def test_labels_told_as_numbers_are_named() -> None:
     played(replace(strategy, model=LEARNT), labels)  # the remedy
 
 
+@pytest.mark.slow
 def test_runs_resume_and_are_stored() -> None:
     pool, labels = map_of_phases(9)
     strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=27)
@@ -260,6 +265,7 @@ def test_runs_resume_and_are_stored() -> None:
 # --- Ax, tables of answers, pictures, reports -----------------------------------------
 
 
+@pytest.mark.slow
 def test_classes_are_metrics_in_ax() -> None:
     pool, labels = map_of_phases(9)
     strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=9, max_observations=27)
@@ -291,6 +297,7 @@ def answered() -> State:
     )
 
 
+@pytest.mark.slow
 def test_tables_name_the_classes(answered: State) -> None:
     answer = answered.classification
     frame = answer.to_frame()

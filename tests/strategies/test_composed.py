@@ -110,6 +110,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("cls", "options", "goal", "rule"), NAMED, ids=[n[0].__name__ for n in NAMED]
 )
@@ -120,6 +121,7 @@ def test_its_parts_do_what_the_named_strategy_does(cls, options, goal, rule) -> 
     assert_same_run(end_of(own, F), end_of(named, F))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("cls", "goal", "rule"),
     [
@@ -167,7 +169,7 @@ RULES = [
 ]
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("rule", RULES)
 def test_any_rule_serves_any_goal(goal, rule) -> None:
@@ -179,6 +181,7 @@ def test_any_rule_serves_any_goal(goal, rule) -> None:
     assert strategy.ask(strategy.init()).counts.sum() == 3
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("rule", RIVALS)
 def test_rivals_choose_and_a_theorem_decides(rule) -> None:
     model = GaussianProcess(MODEL, noise_std=0.1)
@@ -232,6 +235,7 @@ def test_rivals_tell_rows_far_from_the_level_apart(rule) -> None:
     assert int(strategy.ask(state).order) > 5  # nothing is known there; row 0 is
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("unit", [1e-8, 1e8])
 @pytest.mark.parametrize("rule", RIVALS)
 def test_rivals_do_not_see_the_unit_of_y(rule, unit) -> None:

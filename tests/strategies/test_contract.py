@@ -76,7 +76,7 @@ def test_replay_equals_telling_one_by_one(case: StrategyCase, batch_size: int) -
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @every
 def test_replay_in_mid_round_gives_the_same_remaining_batch(case: StrategyCase) -> None:
     strategy = make(case, batch_size=4)
@@ -217,7 +217,7 @@ def test_random_measures_every_row_before_any_twice() -> None:
 # --- telling in pieces --------------------------------------------------------------
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @every
 def test_order_of_arrival_inside_a_round_is_irrelevant(case: StrategyCase) -> None:
     strategy = make(case, batch_size=4)
@@ -270,7 +270,7 @@ def test_rows_nobody_asked_for_are_kept_as_a_round(case: StrategyCase) -> None:
     assert_same(strategy, strategy.replay(later.observations), later)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @every
 def test_rows_nobody_asked_for_wait_until_the_round_is_complete(
     case: StrategyCase,
@@ -330,6 +330,7 @@ def run_on(strategy: Strategy, state: State) -> State:
     return state
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("n_lost", [1, 2, 4])
 @pytest.mark.parametrize("learns", [True, False])
 def test_rows_of_a_batch_whose_size_the_call_says_are_used_up(
@@ -414,7 +415,7 @@ def test_a_batch_and_a_further_one_are_one_batch_of_twice_the_size(cls: type) ->
     assert torch.equal(double.ask(double.init()).order, both)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @every
 def test_a_further_batch_knows_told_rows_of_the_open_round(case: StrategyCase) -> None:
     strategy = make(case, batch_size=3)
@@ -451,7 +452,7 @@ def test_budget_is_kept_exactly(case: StrategyCase, batch_size: int) -> None:
         strategy.ask(end)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @every
 def test_what_came_unasked_takes_of_the_budget(case: StrategyCase) -> None:
     strategy = make(case, batch_size=7, max_observations=9, beta=25.0, epsilon=0.0)
@@ -477,7 +478,7 @@ def test_what_came_unasked_takes_of_the_budget(case: StrategyCase) -> None:
     assert_same(strategy, strategy.replay(end.observations), end)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @covering("case, size, budget", PLAYED, [3, 7], [14, 15])
 def test_workers_keep_the_budget(case: StrategyCase, size: int, budget: int) -> None:
     # Six are out at a time, and the one that has been out for the shortest time ends
@@ -498,7 +499,7 @@ def test_workers_keep_the_budget(case: StrategyCase, size: int, budget: int) -> 
     assert_same(strategy, strategy.replay(state.observations), state)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @every
 def test_rows_are_repeated_no_more_often_than_allowed(case: StrategyCase) -> None:
     strategy = make(case, batch_size=5, max_repeats=1, beta=25.0, epsilon=0.0)

@@ -112,6 +112,7 @@ MODELS = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", MODELS)
 def test_posteriors_are_those_of_the_model_on_its_own_data(kind) -> None:
     model = MODELS[kind]()
@@ -139,6 +140,7 @@ def test_posteriors_are_those_of_the_model_on_its_own_data(kind) -> None:
         )
 
 
+@pytest.mark.slow
 def test_tasks_may_have_any_numbers_in_any_column() -> None:
     X, _, _ = long_data()
     plain = multi_task_gp(outcome_transform=None)
@@ -171,6 +173,7 @@ def conditioned(
 FIRST, REST = slice(0, 2), slice(2, None)
 
 
+@pytest.mark.slow
 def test_rounds_batches_and_expected_rows_agree_with_dense_algebra() -> None:
     model = learnt()
     mean, K = dense(model)
@@ -224,6 +227,7 @@ def test_gains_are_what_a_measurement_of_all_outputs_takes_off() -> None:
 # --- the probability of a region ------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("m", "limit"), [(2, 0.002), (3, 0.006), (4, 0.006)])
 def test_probabilities_agree_with_the_normal_distribution(m, limit) -> None:
     generator = torch.Generator().manual_seed(m)
@@ -302,6 +306,7 @@ GIVEN = GaussianProcess(learnt(), noise_std=NOISE)
 LEARNT = GaussianProcess(noise_std=NOISE, correlated=True)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("model", [GIVEN, LEARNT], ids=["given", "learnt"])
 def test_a_region_of_correlated_outputs_is_found_and_replays(model) -> None:
     strategy = strategy_of(model)
@@ -340,6 +345,7 @@ def test_values_of_one_output_tell_of_the_other() -> None:
     assert float(together[0].sigma.mean()) < 0.3 * float(alone.sigma.mean())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "rule",
     [
@@ -383,6 +389,7 @@ def test_expected_misclassification_is_that_of_the_joint_measurement() -> None:
     assert best[chosen] == pytest.approx(max(best), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_pareto_set_of_correlated_outputs() -> None:
     goal = ParetoByDifferences(maximize=(True, True))
     strategy = strategy_of(GIVEN, goal=goal, max_observations=60)
@@ -391,6 +398,7 @@ def test_a_pareto_set_of_correlated_outputs() -> None:
     assert strategy.estimate(state).mean.shape == (N, M)
 
 
+@pytest.mark.slow
 def test_a_factory_learns_them() -> None:
     calls = []
 
@@ -419,6 +427,7 @@ def test_noise_may_be_learnt() -> None:
 # --- bad input ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused() -> None:
     def of(model, **options) -> Strategy:
         return strategy_of(GaussianProcess(model, noise_std=NOISE, **options))
@@ -453,6 +462,7 @@ def test_what_does_not_fit_is_refused() -> None:
         end_of(of(lambda X, y, yvar: SingleTaskGP(X, y), correlated=True))
 
 
+@pytest.mark.slow
 def test_numbers_of_cells_and_outputs_do_not_matter() -> None:
     r"""Three outputs, of which the region uses two."""
     rows = torch.arange(0, N, 3)

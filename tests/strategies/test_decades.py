@@ -90,6 +90,7 @@ def check_same(logs, state) -> None:
     close(found.probability_above, reference.probability_above)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("noise", ["learnt", "share", "told"])
 def test_a_run_equals_one_that_is_told_logarithms(noise: str, batch: int) -> None:
@@ -113,6 +114,7 @@ def test_a_run_equals_one_that_is_told_logarithms(noise: str, batch: int) -> Non
     torch.testing.assert_close(sigma, mean * log_sigma.expm1(), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_an_audited_run_ends_as_with_logarithms() -> None:
     logs, state = pair(
         Above(math.log(LEVEL)),
@@ -126,6 +128,7 @@ def test_an_audited_run_ends_as_with_logarithms() -> None:
     check_same(logs, state)
 
 
+@pytest.mark.slow
 def test_learnt_noise_is_audited_as_with_logarithms() -> None:
     logs, state = pair(
         Above(math.log(LEVEL)),
@@ -149,6 +152,7 @@ def test_accuracies_are_those_of_the_level_in_its_units() -> None:
     check_same(logs, state)
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     "asked",
     [
@@ -168,6 +172,7 @@ def test_regions_of_one_output(asked) -> None:
         torch.testing.assert_close(own, log.exp())
 
 
+@pytest.mark.slow
 def test_old_values_count_as_their_logarithms_do() -> None:
     X = torch.rand(12, 2, generator=torch.Generator().manual_seed(1)).double()
     f = field(X) + noise_of(12, 99, 0.05)
@@ -182,6 +187,7 @@ def test_old_values_count_as_their_logarithms_do() -> None:
     check_same(*pair(Above(math.log(LEVEL)), Above(LEVEL), model=model, batch_size=4))
 
 
+@pytest.mark.slow
 def test_a_number_beside_a_plain_one_and_an_answer() -> None:
     r"""Each output has its own outcome; the region is one of all."""
     pool = pool_of()
@@ -212,6 +218,7 @@ def test_a_number_beside_a_plain_one_and_an_answer() -> None:
     assert float(third.upper.max()) <= 1
 
 
+@pytest.mark.slow
 def test_correlated_outputs_may_be_logarithms() -> None:
     pool, rows = pool_of(6), torch.arange(0, 36, 2)
     f = field(pool.X[rows])
@@ -245,6 +252,7 @@ def test_limits_of_values_are_logarithms_too() -> None:
     close(*means)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_run() -> None:
     _, state = pair(Above(math.log(LEVEL)), Above(LEVEL), batch_size=8)
     again = state.strategy.replay(state.observations, state.seed)
@@ -256,6 +264,7 @@ def test_a_resumed_run_is_the_run() -> None:
     )
 
 
+@pytest.mark.slow
 def test_residuals_are_on_the_scale_and_predictions_in_units() -> None:
     logs, state = pair(Above(math.log(LEVEL)), Above(LEVEL), batch_size=8)
     reference, found = logs.calibration(), state.calibration()
@@ -263,6 +272,7 @@ def test_residuals_are_on_the_scale_and_predictions_in_units() -> None:
     close(found.predicted, reference.predicted.exp())
 
 
+@pytest.mark.slow
 def test_a_slip_is_found_and_named_as_a_logarithm() -> None:
     pool = pool_of(10)
     strategy = Strategy(
@@ -294,6 +304,7 @@ def test_numbers_over_decades_are_asked_about_and_the_remedy_works() -> None:
         assert asks == (outcome is None)
 
 
+@pytest.mark.slow
 def test_a_share_is_known_as_with_logarithms() -> None:
     logs, state = pair(
         Above(math.log(LEVEL)),

@@ -139,6 +139,7 @@ def until(strategy: Strategy, n: int, seed: int = 0) -> State:
     return state
 
 
+@pytest.mark.slow
 def test_rows_are_chosen_near_the_level_before_anything_is_decided() -> None:
     pool = pool_of(4)
     distance = (smooth(pool.X) - 0.4).abs()
@@ -153,6 +154,7 @@ def test_rows_are_chosen_near_the_level_before_anything_is_decided() -> None:
     assert near < 0.7 * distance[late.observations.indices[chosen]].mean()
 
 
+@pytest.mark.slow
 def test_nothing_is_decided_and_no_point_repeated_until_enough_was_measured() -> None:
     strategy = Strategy(pool_of(4), Above(0.4), batch_size=4)
     assert strategy.parts.model.n_deciding() == 44
@@ -185,6 +187,7 @@ def test_noise_that_is_told_needs_no_repeats_to_decide() -> None:
     assert not bool(state.classification.undecided.all())
 
 
+@pytest.mark.slow
 def test_a_small_pool_is_decided_once_all_of_it_is_measured() -> None:
     X = torch.tensor([[a, b] for a in range(3) for b in range(4)]).double()
     strategy = Strategy(Pool(X), Above(2.2), batch_size=5)
@@ -198,6 +201,7 @@ def test_a_small_pool_is_decided_once_all_of_it_is_measured() -> None:
     assert state.stop_reason == "decided"
 
 
+@pytest.mark.slow
 def test_the_share_above_is_followed_early_and_ends_nothing() -> None:
     strategy = Strategy(pool_of(4), Above(0.4), batch_size=4, content_tol=0.5)
     state = until(strategy, 40)
@@ -208,6 +212,7 @@ def test_the_share_above_is_followed_early_and_ends_nothing() -> None:
     assert content.posterior[0] <= content.estimate <= content.posterior[1]
 
 
+@pytest.mark.slow
 def test_few_values_tell_the_outputs_of_a_pareto_set() -> None:
     pool = pool_of(4)
     model = GaussianProcess(n_initial=80)

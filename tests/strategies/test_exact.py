@@ -66,7 +66,7 @@ def assert_right(state, level):
     assert (F[answer.below] <= level).all()
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("case", PLAYED_GP)
 @pytest.mark.parametrize("std", STDS)
 @pytest.mark.parametrize("beta", [None, 4.0])
@@ -82,6 +82,7 @@ def test_every_strategy_ends_without_a_repeat_and_is_right(case, std, beta) -> N
     )
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("cls", [HRAGEStrategy, TruVaRStrategy])
 @pytest.mark.parametrize("std", STDS)
 def test_the_maximiser_is_found_without_a_repeat(cls, std) -> None:
@@ -273,6 +274,7 @@ def test_forecasts_of_exact_measurements_are_made(cls) -> None:
     assert before is not None or after is not None
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", GAUSSIAN)
 @pytest.mark.parametrize("std", [0.0, (0.0, 0.1)])
 def test_learnt_models_of_several_exact_outputs(case, std) -> None:

@@ -42,7 +42,7 @@ def told(rows, n=0):
     return Observations(rows, [measure(row, n + i) for i, row in enumerate(rows)])
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", PLAYED)
 def test_excluded_rows_are_never_asked_for_and_the_others_are(case):
     strategy = make(case, batch_size=4, max_observations=24, epsilon=0.0)
@@ -357,6 +357,7 @@ def short_line() -> tuple[Pool, torch.Tensor, GaussianProcess]:
     return Pool(X), F, GaussianProcess(kernel, noise_std=0.2)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("goal", UNREACHED)
 def test_a_run_ends_once_no_measurement_that_may_be_made_decides_more(goal):
     pool, F, model = short_line()

@@ -34,6 +34,7 @@ def test_a_sum_of_functions_is_found_from_few_values() -> None:
     assert errors[0] < 0.3 * errors[1]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("d", [1, 21])
 def test_of_one_input_or_many_both_families_are_the_same(d: int) -> None:
     bounds = torch.tensor([[0.0], [1.0]]).double().expand(2, d)

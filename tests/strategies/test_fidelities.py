@@ -152,6 +152,7 @@ LEARNT = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", LEARNT.values(), ids=LEARNT)
 def test_old_values_at_any_numbers_spare_measurements(model: object) -> None:
     strategy = Strategy(MESHES, Above(LEVEL), model=GaussianProcess(model))

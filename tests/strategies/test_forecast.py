@@ -386,7 +386,7 @@ def half_way(strategy: Strategy, mu: torch.Tensor, seed: int, n: int) -> float:
     return foreseen / state.n_used
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize(
     ("cls", "n"), [(GEGEPACStrategy, 3000), (APEStrategy, 1800), (RacingStrategy, 1800)]
 )

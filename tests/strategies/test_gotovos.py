@@ -64,7 +64,7 @@ def assert_sets(state: State, trace: Trace, t: int) -> None:
     assert rows(state.classification.undecided) == trace.U[t]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 @pytest.mark.parametrize("beta", [None, 4.0])
@@ -82,7 +82,7 @@ def test_lse_is_algorithm_one(seed: int, epsilon: float, beta: float | None) -> 
         assert states[-1].stop_reason == "decided"
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 @pytest.mark.parametrize("drop", [False, True])
@@ -129,6 +129,7 @@ def test_lse_in_batches_classifies_after_feedback_only(
         assert_sets(state, trace, t)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("beta", [None, 9.0])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_literal_batches_are_algorithm_three(beta: float | None, seed: int) -> None:

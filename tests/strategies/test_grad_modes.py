@@ -60,6 +60,7 @@ def play(make: Callable[[Pool], Strategy], *modes: Callable[[], Any]) -> Any:
         return answer, strategy.replay(state.observations)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 @pytest.mark.parametrize(
     "make",

@@ -63,6 +63,7 @@ def test_the_answer_has_numbers_before_the_first_result():
         assert not part.isnan().any()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("model", "outcome"), [(None, LEARNT), (None, TRUTH), (kernel(), TRUTH)],
     ids=["learnt", "cutpoints", "given"],
@@ -93,6 +94,7 @@ def test_a_run_decides_the_rows_far_from_the_level(model, outcome):
     assert torch.allclose(sigma, answer.sigma, atol=1e-6)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("model", "outcome"), [(None, LEARNT), (kernel(), TRUTH)], ids=["learnt", "given"]
 )
@@ -139,6 +141,7 @@ def test_grades_on_one_side_teach_no_model_and_new_rows_come():
     assert "No model is fitted yet" not in state.classification.guarantee
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "goal",
     [Below(0.3), Between(0.3, 0.8, epsilon=0.05), Levels((0.25, 0.75)), ~Above(0.5)],
@@ -159,6 +162,7 @@ def test_any_region_of_probabilities_is_decided(goal):
     assert int(answer.undecided.sum()) < len(pool)
 
 
+@pytest.mark.slow
 def test_one_output_may_be_a_number_and_the_other_a_grade():
     X = torch.rand(60, 2, generator=torch.Generator().manual_seed(0)).double()
     pool, strength, f = Pool(X), 3 * X[:, 0], 8 * X[:, 1] - 4
@@ -196,6 +200,7 @@ def test_a_model_of_ones_own_needs_cutpoints():
         Strategy(line(), Above(0.75), model=model)
 
 
+@pytest.mark.some(0, slow=2)
 @more_when_slow("runs", 3, 30)
 def test_grades_decide_more_than_their_sides_alone(runs):
     pool, errors = line(41), {"grades": 0.0, "sides": 0.0}

@@ -151,6 +151,7 @@ def make_known(history):
     return Strategy(Pool(grid()), Above(0.4), model=model)
 
 
+@pytest.mark.slow
 def test_a_default_model_runs_and_replays_with_a_history():
     values = (6 * X).sin().sum(-1)
     pool = Pool(grid())
@@ -305,13 +306,13 @@ def with_old_values(history, kind, noise, batch_size, **options):
     )
 
 
+@pytest.mark.some(2)
 @covering(
     "batch_size, n_before, noise, kind",
     range(1, 13),
     (1, 5, 10, 16, 20, 21, 200),
     ("learnt", "known", "by row", "told"),
     ("numbers", "words", "outputs"),
-    in_slow=2,
 )
 def test_every_run_with_old_values_ends(batch_size, n_before, noise, kind) -> None:
     ends_with_old_values(batch_size, n_before, noise, kind)
@@ -379,6 +380,7 @@ def test_a_run_on_few_rows_ends_whose_noise_is_learnt(n_rows, batch_size) -> Non
     assert played(strategy, value)[-1].stop_reason in reasons
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("batch_size", [3, 4, 5, 8])
 def test_no_row_is_measured_again_beyond_its_limit(batch_size) -> None:
     pool = Pool(torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1))
@@ -470,6 +472,7 @@ MODELS = {
 }
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     ("name", "seeds"),
     [
@@ -540,6 +543,7 @@ def single_precision():
     return model
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("model", "error"), [(exact_kernel(), 1e-5), (single_precision(), 1e-3)]
 )
@@ -564,6 +568,7 @@ def test_exact_values_can_be_told_after_many_exact_old_values(
     assert float(sigma.max()) < error
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("model", [exact_kernel(0.2), fitted, None])
 def test_rows_that_exact_old_values_tell_are_not_measured_again(model) -> None:
     pool = Pool(torch.linspace(0, 1, 31, dtype=torch.float64).unsqueeze(-1))
@@ -643,6 +648,7 @@ def old_oven(place, seed):
     return History(at, y)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("noise_std", [None, 0.1])
 @pytest.mark.parametrize("place", ["one a hundred times as large", "kelvin", "beside"])
 def test_old_values_far_from_the_pool_are_named_and_do_no_harm(

@@ -282,7 +282,7 @@ def test_elimination_for_the_best_by_definition() -> None:
 # --- what is decided ------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("threshold", [0.4, None])
 @more_when_slow("n_runs", 3, 20)
 def test_known_noise_is_seldom_wrong_and_says_so(
@@ -560,6 +560,7 @@ def test_items_with_other_columns_are_refused() -> None:
         make(targets=Pool(torch.rand(3, 4)))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("apart", [1e-9, 1e-8])
 def test_rows_that_nearly_coincide_are_not_told_apart(apart: float) -> None:
     pool = Pool(torch.tensor([[0.0, 0.0], [apart, 0.0], [3.0, 0.0]]).double())

@@ -64,7 +64,7 @@ def plain(row: int, number: int) -> float:
     return float(F[row]) + measure(0, number) - measure(0, 0)
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @covering("case, batch_size", PLAYED, [1, 3])
 def test_units_of_y_change_nothing(case: StrategyCase, batch_size: int) -> None:
     # A shift moves an implicit level, and features without a constant have none, so
@@ -96,7 +96,7 @@ def test_units_of_y_change_nothing(case: StrategyCase, batch_size: int) -> None:
             assert torch.allclose(got, moved, rtol=0, atol=1e-8 * scale)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @covering("case, batch_size", EXPLICIT, [3, 1])
 def test_reflection_swaps_above_and_below(case: StrategyCase, batch_size: int) -> None:
     options = {"pool": Pool(X), "batch_size": batch_size, "epsilon": 0.0}
@@ -113,6 +113,7 @@ def test_reflection_swaps_above_and_below(case: StrategyCase, batch_size: int) -
         assert torch.allclose(p, 1 - q, atol=1e-10)
 
 
+@pytest.mark.some(2)
 @covering(
     "cls, batch_size",
     [
@@ -155,6 +156,7 @@ def test_kernel_in_other_units_is_the_same_strategy() -> None:
         assert torch.equal(s.history.indices, t.history.indices)
 
 
+@pytest.mark.slow
 def test_memory_budget_changes_nothing() -> None:
     for cls in (LSEStrategy, StraddleStrategy, RandomStrategy):
         options = {"pool": Pool(X), "batch_size": 2}

@@ -69,7 +69,7 @@ def run(strategy, f, seed=0, std=0.01, rounds=1000):
 # --- the initial design ---------------------------------------------------------------
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("case", PLAYED_GP)
 def test_a_model_chooses_early_and_decides_late(case):
     strategy = learnt(case, noise_std=0.01)
@@ -148,6 +148,7 @@ def test_where_the_noise_is_learnt_some_first_rows_are_measured_again(batch_size
     assert torch.isfinite(state.classification.sigma).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "options",
     [{"noise_std": 0.1}, {"max_repeats": 1}, {"n_initial": 20}, {"model": "fixed"}],
@@ -305,6 +306,7 @@ def own_scale(train_X, train_Y, train_Yvar):
     ).eval()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", [None, own_scale])
 def test_a_learnt_model_holds_the_level_within_its_scale(model):
     X = grid(8)[::3]
@@ -358,7 +360,7 @@ def test_the_scale_of_an_unfitted_rule_is_left_alone():
 # --- one-sided data -------------------------------------------------------------------
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "cls", [LSEStrategy, StraddleStrategy, TruVaRStrategy, MELKStrategy, HRAGEStrategy]
 )
@@ -469,13 +471,14 @@ def false_ones(cls, seeds, functions=(bump, ridge, plateau), **options):
 asked = pytest.mark.filterwarnings("ignore::botorch_lse.surrogate.remarks.DataWarning")
 
 
+@pytest.mark.slow
 @asked
 def test_a_hidden_region_is_not_overlooked_in_silence():
     assert false_ones(StraddleStrategy, [0], [bump], max_observations=40) == []
 
 
 @asked
-@pytest.mark.slow
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
 def test_hidden_regions_are_overlooked_by_no_rule(case):
     assert false_ones(case, [0]) == []
@@ -490,7 +493,7 @@ def test_without_the_cure_one_is(monkeypatch):
     assert false_ones(LSEStrategy, [0], [bump], **options) == [("bump", 0)]
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("budget", range(1, 15))
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_budget_smaller_than_the_first_design_is_used_up(budget, size) -> None:
@@ -532,6 +535,7 @@ def low(X):
     return 0.1 * torch.sin(5 * X[:, 0])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("rule", [Straddle(), None, Random()])
 def test_new_rows_come_before_repeats_while_all_values_lie_on_one_side(sign, rule):
@@ -581,6 +585,7 @@ def test_equal_values_are_said_to_be_equal(level):
     assert f"New rows come first, {unseen} are left." in said
 
 
+@pytest.mark.slow
 def test_a_forecast_on_one_side_says_how_to_end_earlier():
     strategy = on_a_line(Pool(torch.linspace(0, 1, 60).double().unsqueeze(-1)))
     state = strategy.init()

@@ -122,7 +122,7 @@ def means_of(seed: int, m: int = 1):
 # --- right answers --------------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @covering("make, batch_size, design", MAKERS, [None, 5, 40], ["uniform", "gaps"])
 def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> None:
     strategy = make(batch_size=batch_size, design=design)
@@ -131,7 +131,7 @@ def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> N
     assert torch.equal(state.classification.above, truth_of(strategy))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @every
 @more_when_slow("n_runs", 1, 12)
 def test_few_of_many_simulated_runs_are_wrong(make, n_runs: int) -> None:
@@ -476,6 +476,7 @@ def with_scatter(seed: int, strategy: HRAGELinearStrategy, state: State) -> Stat
     return strategy.tell(state, batch.observe(y))
 
 
+@pytest.mark.slow
 def test_inflated_variances_are_upper_bounds_and_freeze() -> None:
     _, _, s2 = noisy_problem()
     short = 0
@@ -641,6 +642,7 @@ def test_a_burn_in_whose_rows_are_used_up_ends_the_run() -> None:
     assert state.classification.undecided.all()
 
 
+@pytest.mark.some(0, slow=2)
 @more_when_slow("n_runs", 2, 15)
 def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.

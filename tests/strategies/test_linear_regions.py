@@ -74,6 +74,7 @@ def could_be(region: Region) -> torch.Tensor:
     return found
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_region_is_found_and_replays(name) -> None:
     strategy, region = build(name), REGIONS[name]

@@ -158,6 +158,7 @@ def test_pool_without_uncertainty_still_gives_a_batch() -> None:
 # --- decisions ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_melk_decides_by_the_current_interval_and_for_good() -> None:
     strategy = make(MELKStrategy, batch_size=5, epsilon=0.0, beta=4.0)
     side = np.zeros(36)
@@ -244,6 +245,7 @@ def test_decided_rows_are_right_with_the_theorem_s_width(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_designs_decide_more_than_ambiguity_and_chance() -> None:
     # A small form of Figure 2b: noise as large as the function, batches of 10.
     X = np.linspace(0, 1, 60)[:, None]

@@ -74,7 +74,7 @@ def strategy_of(case: StrategyCase):
     return case.make(Pool(X, features=FEATURES), **options, **case.aim(0.3))
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("case", STRATEGIES)
 def test_no_array_outgrows_the_budget_or_it_is_refused(case, monkeypatch) -> None:
     for module, name in (

@@ -169,6 +169,7 @@ def test_learning_strategies_replay_exactly(noise: str, refit: int) -> None:
         assert torch.allclose(known, 64 * NOISE_VAR[state.history.indices])
 
 
+@pytest.mark.slow
 def test_refit_schedules_say_when() -> None:
     every_second = run(learning(refit=2), 5, value=shifted)
     assert [s.belief.fits.fitted_rounds for s in every_second[1:]] == [1, 1, 3, 3, 5]
@@ -178,6 +179,7 @@ def test_refit_schedules_say_when() -> None:
     assert [s.belief.fits.fitted_rounds for s in early[1:]] == [1, 2, 2, 2]
 
 
+@pytest.mark.slow
 def test_of_many_values_the_default_fits_as_they_grow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -78,6 +78,7 @@ def test_old_results_are_worth_what_told_ones_are(outcome, is_learnt):
             assert torch.allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.some(2)
 @covering("outcome, times", OUTCOMES, [1, 3])
 def test_old_and_new_results_give_the_posterior_of_quadrature(outcome, times):
     before, after = results(outcome)
@@ -130,6 +131,7 @@ def test_old_results_may_be_numbers_of_successes(outcome):
     assert named.y.tolist() == pytest.approx([1.0, 1 / 3])
 
 
+@pytest.mark.some(1)
 @covering("is_learnt, batch_size", [False, True], [1, 4])
 def test_a_run_with_old_results_goes_on_from_its_data(is_learnt, batch_size):
     generator, p = torch.Generator().manual_seed(3), rising(Binary(), POOL)

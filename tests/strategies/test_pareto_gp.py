@@ -313,7 +313,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @covering("options, case", FORMS, GAUSSIAN)
 def test_replay_equals_telling_one_by_one(case, options) -> None:
     strategy = make(case, **options)
@@ -345,6 +345,7 @@ def test_rounds_told_in_pieces_and_resumed_are_the_same(case, options) -> None:
         assert_same(strategy, strategy.tell(part, last), whole)
 
 
+@pytest.mark.some(2)
 @every
 def test_asking_changes_nothing_and_states_survive_pickling(case) -> None:
     strategy = make(case)

@@ -24,7 +24,7 @@ from botorch_lse.strategies import (
     extended,
 )
 from botorch_lse.strategies.rare import design_points, rare_event
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 
 KERNEL = ScaleKernel(RBFKernel()).double()
 KERNEL.base_kernel.lengthscale = 5.0
@@ -67,7 +67,7 @@ def known(seed: int, steps: int = 8):
     return state
 
 
-@more_when_slow("runs", 3, 20, rest=IN_FULL)
+@more_when_slow("runs", 3, 20)
 def test_a_probability_of_one_in_a_million_is_found(runs: int) -> None:
     missed = torch.zeros(2, dtype=torch.long)
     for seed in range(runs):
@@ -220,6 +220,7 @@ def test_no_probability_is_above_one_after_an_extension() -> None:
 # --- the whole of it in one call ------------------------------------------------------
 
 
+@pytest.mark.some(1)
 @more_when_slow("runs", 2, 20)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_rare_event_is_met_before_the_run_ends(runs: int, sign: int) -> None:
@@ -236,6 +237,7 @@ def test_a_rare_event_is_met_before_the_run_ends(runs: int, sign: int) -> None:
     assert missed <= 1 + runs / 4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::botorch_lse.confidence.calibration.CalibrationWarning"
 )
@@ -262,6 +264,7 @@ def test_without_an_event_there_is_no_end_but_the_budget() -> None:
         rare_event(strategy(goal=ShareOfMax(0.5), content_tol=None), f)
 
 
+@pytest.mark.slow
 def test_one_excluded_row_does_not_exhaust_a_pool() -> None:
     kernel = RBFKernel().double()
     kernel.lengthscale = 0.01  # neighbours say nothing of the row

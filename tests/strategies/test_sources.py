@@ -394,6 +394,7 @@ def exactly(rows: torch.Tensor, sign: float = 1.0) -> torch.Tensor:
     return torch.where(source == 0, coarse, torch.sin(x))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", LEARNT.values(), ids=LEARNT)
 def test_learnt_models_take_few_dear_measurements(model: object) -> None:
     strategy = Strategy(EXACT, Above(LEVEL), model=GaussianProcess(model))
@@ -454,6 +455,7 @@ def test_a_fidelity_needs_sources_that_are_numbers() -> None:
     Strategy(pool, Above(LEVEL), model=GaussianProcess(Discrepancies()))
 
 
+@pytest.mark.slow
 def test_a_source_that_tells_nothing_is_left_after_the_initial_design() -> None:
     pool = BARE.at_sources(("coarse", "fine"), costs=(0.2, 1.0), noise_var=(0.0, 0.0))
     strategy = Strategy(pool, Above(LEVEL))
@@ -526,6 +528,7 @@ def test_the_initial_design_is_nested_and_has_few_dear_rows() -> None:
     assert fifth.first_of_sources == (6, 6)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("model", [*LEARNT.values(), "given"], ids=[*LEARNT, "given"])
 def test_strategies_of_sources_are_stored(model: object) -> None:
     of_model = given() if model == "given" else GaussianProcess(model)

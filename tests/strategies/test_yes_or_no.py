@@ -28,7 +28,7 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
 )
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 
 LEVEL = 0.75
 
@@ -74,6 +74,7 @@ def test_the_answer_has_numbers_before_the_first_result(outcome) -> None:
         assert not part.isnan().any()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("outcome", [Binary(), Binary(guess=0.5, lapse=0.02)], ids=str)
 @pytest.mark.parametrize("model", [None, "given"])
 def test_a_run_decides_the_rows_far_from_the_level(outcome, model):
@@ -121,6 +122,7 @@ def test_the_answer_is_in_probabilities():
     assert torch.allclose(sigma, answer.sigma, atol=1e-6)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("model", [None, "given"])
 def test_a_replay_gives_the_same_answer_and_the_same_rows(model):
     pool, outcome = line(), Binary()
@@ -208,6 +210,7 @@ def test_counts_of_trials_are_told_by_name():
     assert bool(state.classification.below[0])
 
 
+@pytest.mark.slow
 def test_one_output_may_be_a_number_and_the_other_a_yes_or_no():
     X = torch.rand(60, 2, generator=torch.Generator().manual_seed(0)).double()
     pool, outcome = Pool(X), Binary()
@@ -233,6 +236,7 @@ def test_one_output_may_be_a_number_and_the_other_a_yes_or_no():
     assert [float(level) for level in yes_no.levels] == pytest.approx([LEVEL])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "goal",
     [
@@ -269,6 +273,7 @@ def test_any_region_of_probabilities_is_decided(goal):
         assert torch.equal(answer.classes[known], truth[known])
 
 
+@pytest.mark.slow
 def test_words_and_weights_and_a_share_that_is_known():
     table = pd.DataFrame(
         {"heat": [i / 20 for i in range(20)] * 2, "solvent": ["a"] * 20 + ["b"] * 20}
@@ -397,7 +402,8 @@ def test_counts_are_checked(given, match):
         Observations([0], **given)
 
 
-@more_when_slow("runs", 8, 120, rest=IN_FULL)
+@pytest.mark.some(0, slow=2)
+@more_when_slow("runs", 8, 120)
 def test_few_runs_with_a_given_model_decide_a_row_wrongly(runs):
     pool, outcome, delta = line(25), Binary(), 0.2
     model = GaussianProcess(kernel(), outcome=outcome)

@@ -89,6 +89,7 @@ def stated(how, noise_std):
     return GaussianProcess(), None, Pool(POOL.X, noise_var=var)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("noise_std", [0.0, 0.01])
 @pytest.mark.parametrize("how", ["noise_std", "kernel", "yvar", "model", "noise_var"])
 def test_repeats_that_differ_by_more_than_the_stated_noise(how, noise_std) -> None:
@@ -183,6 +184,7 @@ def test_the_noise_that_is_used_is_the_upper_limit_by_chi_square() -> None:
 # --- models ---------------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise_std", [None, 0.1, 0.0])
 def test_a_model_that_its_own_values_reject_decides_nothing(noise_std) -> None:
     rows = torch.arange(0, 40, 4)

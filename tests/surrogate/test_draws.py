@@ -33,7 +33,7 @@ from botorch_lse.surrogate.draws import (
     joint_draws,
     systematic_sample,
 )
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 
 GRID = torch.linspace(0, 1, 14, dtype=torch.float64)
 CELLS = torch.cartesian_prod(GRID, GRID)
@@ -268,7 +268,7 @@ WEIGHTS = torch.linspace(1, 9, N).double()
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 20, 200, rest=IN_FULL)
+@more_when_slow("runs", 20, 200)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_intervals_of_runs_hold_as_often_as_they_say(weights, runs: int) -> None:
     pool = Pool(CELLS, weights=weights)
@@ -332,8 +332,8 @@ def test_the_most_wrong_rows_are_the_largest_number_not_refuted() -> None:
     assert most_wrong(verdicts[:0], test) == 60
 
 
-@pytest.mark.some(1)
-@more_when_slow("runs", 6, 60, rest=IN_FULL)
+@pytest.mark.some(0, slow=3)
+@more_when_slow("runs", 6, 60)
 @pytest.mark.parametrize("std", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
@@ -353,7 +353,7 @@ def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 10, 100, rest=IN_FULL)
+@more_when_slow("runs", 10, 100)
 def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
     # A kernel that is far too smooth, and a width of nearly nothing; with less noise
     # its own values would reject it.
@@ -445,6 +445,7 @@ def test_an_accuracy_widens_the_content_and_does_not_shift_it(name) -> None:
     assert content.lower == pytest.approx(float(sure.double().mean()))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["above", "below", "between"])
 @pytest.mark.parametrize("noise_std", [0.0, 0.05])
 def test_limits_by_an_audit_are_of_the_level_itself(name, noise_std) -> None:
@@ -455,6 +456,7 @@ def test_limits_by_an_audit_are_of_the_level_itself(name, noise_std) -> None:
     assert high - low < 0.45
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", ASKED)
 def test_a_run_ends_once_the_share_of_any_region_is_known(name) -> None:
     state, inside = asked(name, 0.3, content_tol=ContentKnown(0.1, relative=False))

@@ -91,6 +91,7 @@ def end_of(strategy: Strategy, seed: int = 0) -> State:
 # --- results of one output alone ------------------------------------------------------
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", ["learnt", "learnt together", "nothing known"])
 @pytest.mark.parametrize("output", [0, 1])
 def test_values_of_one_output_alone_wait_for_those_of_the_other(name, output) -> None:
@@ -278,7 +279,7 @@ def test_of_a_row_of_one_output_the_side_of_the_rectangle_counts() -> None:
 # --- runs -----------------------------------------------------------------------------
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_region_is_found_by_single_measurements(name) -> None:
     strategy = strategy_of(MODELS[name])
@@ -308,7 +309,7 @@ def test_a_region_is_found_by_single_measurements(name) -> None:
         torch.testing.assert_close(output.mean, mean[:, j], atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     "rule",
     [

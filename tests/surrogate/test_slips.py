@@ -58,6 +58,7 @@ def told(strategy, observations, kinds=("slip",)):
     return state
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("place", [0, 4, 9])
 @pytest.mark.parametrize("noise_std", [None, 2.0])
 def test_a_slip_is_named_and_decides_nothing(place, noise_std) -> None:
@@ -222,6 +223,7 @@ def run_with_slips(strategy, at, by):
     return state
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("noise_std", [None, 2.0])
 @pytest.mark.parametrize("at", [(15, 24), (14, 27), (20, 21)])
 def test_later_slips_among_the_other_values_are_found(at, noise_std) -> None:

@@ -82,6 +82,7 @@ def test_the_rounded_design_is_near_the_kiefer_wolfowitz_value(rounding: str) ->
 # --- Algorithm 2 --------------------------------------------------------------------
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("budget", [40, 101, 400])
 @pytest.mark.parametrize("K", [5, 8])
 @more_when_slow("n_runs", 2, 10)

@@ -40,6 +40,7 @@ X, MU = linear_problem()
 TRUTH = pareto_mask(MU)
 
 
+@pytest.mark.some(3)
 @every
 def test_without_noise_exactly_the_pareto_set_is_accepted(case: StrategyCase) -> None:
     state = run(make(case, X), MU, std=1e-9)
@@ -48,6 +49,7 @@ def test_without_noise_exactly_the_pareto_set_is_accepted(case: StrategyCase) ->
     assert torch.equal(state.classification.below, ~TRUTH)
 
 
+@pytest.mark.some(3)
 @every
 def test_three_outputs_and_one_output_work(case: StrategyCase) -> None:
     for m in (1, 3):
@@ -56,7 +58,7 @@ def test_three_outputs_and_one_output_work(case: StrategyCase) -> None:
         assert torch.equal(state.classification.above, pareto_mask(mu))
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @every
 def test_minimising_an_output_is_maximising_its_negative(case: StrategyCase) -> None:
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
@@ -128,7 +130,7 @@ def test_part_of_a_round_may_be_told_first(case: StrategyCase) -> None:
     assert_same(strategy, full, strategy.tell(state, whole))
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @every
 def test_a_simulation_is_the_loop_without_lists(case: StrategyCase) -> None:
     strategy = make(case, X)
@@ -175,7 +177,7 @@ def test_measurements_nobody_asked_for_are_kept(case: StrategyCase) -> None:
         assert_same(strategy, strategy.replay(extra.observations), extra)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @every
 def test_the_order_of_the_rows_does_not_matter_without_ties(case: StrategyCase) -> None:
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(7))
@@ -184,6 +186,7 @@ def test_the_order_of_the_rows_does_not_matter_without_ties(case: StrategyCase) 
     assert torch.equal(moved.classification.above, state.classification.above[order])
 
 
+@pytest.mark.some(3)
 @every
 def test_the_answer_is_a_table_of_margins(case: StrategyCase) -> None:
     strategy = make(case, X)
@@ -218,6 +221,7 @@ def test_a_budget_is_needed_and_kept(case: StrategyCase) -> None:
     assert run(make(case, X, max_observations=97), MU).n_used <= 97
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cls", [GEGEBudgetStrategy, UniformStrategy])
 def test_noise_is_estimated_from_residuals(cls: type) -> None:
     strategy = make(cls, X, max_observations=30_000)
@@ -283,6 +287,7 @@ def test_successive_rejects_takes_the_row_with_the_largest_gap() -> None:
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("has_ties", [False, True])
 def test_rounds_without_measurements_decide_as_one_after_the_other(
@@ -321,6 +326,7 @@ def test_racing_keeps_a_certain_row_that_others_may_depend_on() -> None:
     assert state.classification.above.tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 def test_racing_with_a_tolerance_stops_earlier() -> None:
     mu = torch.tensor([[1.0, 1.0], [0.99, 0.99]], dtype=torch.float64)
     exact = run(make(RacingStrategy, torch.eye(2), step=500), mu)

@@ -30,6 +30,7 @@ def root(values: list[float], alpha: float) -> float:
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(numbers, min_size=1, max_size=20), st.floats(1e-6, 1e3))
 def test_mean_is_the_root_of_its_definition(values: list[float], alpha: float) -> None:

@@ -214,7 +214,7 @@ def test_milk_equals_its_algorithm_written_out() -> None:
 # --- what is promised -----------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("noise", [gaussian, heavy])
 @every
 @more_when_slow("n_runs", 5, 15)
@@ -261,6 +261,7 @@ def test_returned_set_is_chosen_at_the_tolerance(make) -> None:
     assert not bool((ends["conservative"] & ~ends["aggressive"]).any())
 
 
+@pytest.mark.some(1)
 @every
 def test_linear_program_decides_much_the_same(make) -> None:
     plain, projected = (
@@ -315,7 +316,7 @@ def answers(batch, seed: int = 5) -> Observations:
     return batch.observe(F[batch.order] + torch.tensor(gaussian(len(batch), rng)))
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(0, slow=3)
 @every
 def test_replay_and_pickle_give_the_same_state(make) -> None:
     strategy = make()
@@ -345,6 +346,7 @@ def test_round_told_in_pieces_is_the_round(make) -> None:
         assert_same(strategy, rest, whole)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 9), st.sampled_from([melk, milk]))
 def test_abandoned_draws_are_asked_again(share: int, make) -> None:

@@ -254,7 +254,7 @@ def test_ask_spells_out_the_planned_counts(name: str) -> None:
     assert int(left.sum()) == len(rest)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", BUILDS)
 @pytest.mark.parametrize("threshold", [None, 0.7])
 def test_replaying_gives_the_same_state(name: str, threshold: float | None) -> None:

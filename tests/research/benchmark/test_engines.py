@@ -98,11 +98,11 @@ def test_the_command_line_chooses_the_engine(capsys):
     ("name", "runs", "engine"),
     [
         ("lse", 1, "processes"),
-        ("regions", 1, "processes"),
-        ("hrage", 1, "processes"),
+        pytest.param("regions", 1, "processes", marks=pytest.mark.exhaustive),
+        pytest.param("hrage", 1, "processes", marks=pytest.mark.exhaustive),
         ("gege", 1, "dask"),
         pytest.param("milk", 1, "ray", marks=pytest.mark.engine),
-        ("audit", 40, "processes"),
+        pytest.param("audit", 40, "processes", marks=pytest.mark.exhaustive),
     ],
 )
 def test_guarantees_are_simulated_alike_on_any_engine(name, runs, engine, capsys):

@@ -52,6 +52,7 @@ def test_plain_draws_give_the_published_probability(name: str, n: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(RARE))
 def test_rare_cases_have_the_published_probability(name: str) -> None:
     case, hits, n = RARE[name], 0, 0

@@ -26,7 +26,7 @@ from botorch_lse.strategies import (
     Strategy,
     audit,
 )
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 from tests.strategies.criteria.test_audits_of_runs import POOL, SMOOTH, N
 
 STD = 0.05
@@ -91,7 +91,7 @@ def build(name: str, **options) -> Strategy:
 # --- what counts as right -------------------------------------------------------------
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(0, slow=6)
 @pytest.mark.parametrize("name", JUDGED)
 def test_a_row_is_right_only_if_all_it_may_be_is_near_its_class(name) -> None:
     r"""Against points of the box, each with all that lies within the accuracies."""
@@ -165,8 +165,8 @@ def test_what_is_near_a_level_may_be_claimed_on_either_side() -> None:
     assert RegionJudge(region.values).verdicts(labels, far, 0.05).tolist() == [1, -1, 1]
 
 
-@pytest.mark.some(1)
-@more_when_slow("n", 20_000, 400_000, rest=IN_FULL)
+@pytest.mark.some(0, slow=3)
+@more_when_slow("n", 20_000, 400_000)
 @pytest.mark.parametrize("name", ["and", "band", "levels", "wide"])
 def test_noise_makes_a_wrong_row_look_right_no_more_often_than_stated(name, n) -> None:
     r"""At all its looks together, wherever it lies and however large the noise is."""
@@ -224,9 +224,9 @@ def audit_of(region, share, seed, std, **options):
     return strategy, state
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("name", ["and", "or", "band"])
-@more_when_slow("n_runs", 20, 400, rest=IN_FULL)
+@more_when_slow("n_runs", 20, 400)
 def test_a_claim_that_is_too_wrong_passes_rarely(name, n_runs) -> None:
     passed = 0
     for seed in range(n_runs):
@@ -298,7 +298,7 @@ def fault(state, name: str) -> float:
     return float((known & ~right).double().mean())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(0, slow=6)
 @pytest.mark.parametrize("name", REGIONS)
 def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
     strategy = build(name)
@@ -332,6 +332,7 @@ def test_noise_that_is_learnt_is_bounded_for_each_output(name) -> None:
     assert again.classification.guarantee == state.classification.guarantee
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["and", "or", "band", "levels", "row"])
 def test_regions_of_linear_outputs_are_audited(name) -> None:
     region = REGIONS[name]
@@ -357,6 +358,7 @@ def test_regions_of_linear_outputs_are_audited(name) -> None:
     assert "noise sub-Gaussian" in again.classification.guarantee
 
 
+@pytest.mark.slow
 def test_a_claim_about_classes_is_taken_back_where_they_change() -> None:
     r"""Two of three classes are "below", and rows move from one to the other."""
     steps = torch.where(torch.arange(N) % 7 < 2, -1.0, 0.0).double()
@@ -384,6 +386,7 @@ def test_destructive_samples_are_judged_by_sides_if_each_output_has_one_level() 
     build("band", max_repeats=1)  # the noise is stated
 
 
+@pytest.mark.slow
 def test_where_a_model_predicts_noise_bands_are_not_audited_and_that_is_said() -> None:
     def model(X, y, yvar):
         return HeteroscedasticGP(X, y, lambda X: STD**2 * torch.ones_like(X[..., 0]))

@@ -71,6 +71,7 @@ def until_audit(strategy: Strategy, size: int = 5) -> State:
     return state
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize("target", NAMES)
 def test_rows_of_the_target_are_drawn(target: str, size: int) -> None:
@@ -104,6 +105,7 @@ def test_rows_that_are_out_are_not_drawn_again() -> None:
     assert bool((other.order >= N).all())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("is_target", [True, False])
 def test_an_excluded_row_counts_as_wrong_at_the_target_alone(is_target: bool) -> None:
     strategy = audited(meshes())
@@ -127,6 +129,7 @@ class ClaimingTarget(Claiming):
         return Stubborn(items, self.side, 0.0, self.batch_size)
 
 
+@pytest.mark.some(0, slow=2)
 @more_when_slow("n_runs", 30, 300)
 @pytest.mark.parametrize("target", NAMES)
 def test_a_claim_about_the_target_that_is_too_wrong_passes_rarely(

@@ -23,7 +23,7 @@ from botorch_lse.strategies import (
     Ordinal,
     Strategy,
 )
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 from tests.strategies.criteria.test_audits_of_runs import Claiming, Stubborn
 from tests.strategies.test_yes_or_no import kernel, line
 
@@ -67,6 +67,7 @@ def played(strategy: Strategy, p: Tensor, seed: int = 0, stop: int | None = None
     return state
 
 
+@pytest.mark.slow
 def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
     pool, side, chance = claimed(0)
     strategy = ClaimingOften(pool, side=side, audit=AUDIT, batch_size=1)
@@ -79,6 +80,7 @@ def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
     assert state.n_used == pytest.approx(foreseen, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_price_is_that_of_the_dearer_side_and_of_less_clear_rows() -> None:
     few = audit_size(0.1, 0.05, level=0.5, epsilon=0.1)
     assert audit_size(0.1, 0.05, level=0.9, epsilon=0.05) > few
@@ -91,7 +93,8 @@ def test_the_price_is_that_of_the_dearer_side_and_of_less_clear_rows() -> None:
             audit_size(0.1, 0.05, **given)
 
 
-@more_when_slow("n_runs", 25, 400, IN_FULL)
+@pytest.mark.some(0, slow=2)
+@more_when_slow("n_runs", 25, 400)
 def test_a_claim_that_is_just_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, chance = claimed(11, 50)
     strategy = ClaimingOften(
@@ -148,6 +151,7 @@ def audited(goal=None, outcome=None, **options) -> Strategy:
     )
 
 
+@pytest.mark.slow
 def test_a_run_ends_audited_and_replays_to_the_same_state() -> None:
     chance = torch.special.ndtr(16 * line().X[:, 0] - 8)
     strategy = audited()
@@ -182,6 +186,7 @@ def test_the_forecast_says_what_an_audit_would_take() -> None:
 GRADES = Ordinal(3, at_least=1, cutpoints=(0.0, 3.0))
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(
     ("goal", "outcome", "results"),
     [
@@ -210,6 +215,7 @@ def test_grades_bands_and_regions_are_audited(goal, outcome, results) -> None:
     assert state.stop_reason == "audited"
 
 
+@pytest.mark.slow
 def test_classes_without_an_order_are_audited() -> None:
     kinds, pool = Classes(("dry", "wet")), line(61)
     strategy = Strategy(

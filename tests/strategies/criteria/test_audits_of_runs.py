@@ -41,7 +41,7 @@ from botorch_lse.strategies import (
 from botorch_lse.strategies.algorithm import Algorithm, AuditFacts
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.forecast import Forecast
-from tests.covering import IN_FULL, more_when_slow
+from tests.covering import more_when_slow
 
 GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
 POOL = Pool(torch.cartesian_prod(GRID, GRID))
@@ -151,6 +151,7 @@ def claimed(wrong: float, n: int = 1000, above: float = 0.5):
     return pool, side, truth
 
 
+@pytest.mark.slow
 def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
     pool, side, truth = claimed(0.0)
     state = played(Claiming(pool, side=side, batch_size=1), truth, std=1.0)
@@ -161,7 +162,7 @@ def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 25, 2000, rest=IN_FULL)
+@more_when_slow("n_runs", 25, 2000)
 def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, truth = claimed(0.055)
     strategy = Claiming(pool, side=side, std=1.0, max_observations=300)
@@ -172,7 +173,8 @@ def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
     assert passed <= 0.05 * n_runs + 3 * (0.05 * 0.95 * n_runs) ** 0.5
 
 
-@more_when_slow("n_runs", 30, 500, rest=IN_FULL)
+@pytest.mark.some(0, slow=2)
+@more_when_slow("n_runs", 30, 500)
 def test_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     r"""Values at the level, as noisy as can be: each counts as wrong."""
     pool, side, truth = claimed(0.0)
@@ -182,6 +184,7 @@ def test_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
         assert state.stop_reason == "not confirmed"
 
 
+@pytest.mark.slow
 def test_a_small_region_is_audited_by_its_own_share() -> None:
     pool, side, truth = claimed(0.0, above=0.02)
     state = played(Claiming(pool, side=side, batch_size=1), truth, std=1.0)
@@ -191,6 +194,7 @@ def test_a_small_region_is_audited_by_its_own_share() -> None:
     assert state.n_used > 1.5 * audit_size(0.05, 0.05)
 
 
+@pytest.mark.slow
 def test_what_is_abandoned_counts_as_wrong() -> None:
     pool, side, truth = claimed(0.0)
     strategy = Claiming(pool, side=side, batch_size=4)
@@ -340,6 +344,7 @@ def test_all_rows_measured_need_no_audit() -> None:
 # --- where nothing of one side was found ----------------------------------------------
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("sign", "word"), [(1, "none found"), (-1, "all above so far")]
 )
@@ -357,6 +362,7 @@ def test_where_nothing_is_above_the_audit_says_how_much_can_be(sign, word) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_unknown_region_that_the_draws_meet_is_learnt() -> None:
     r"""A bump that the initial design misses, and that no model would expect."""
     centre = torch.tensor([0.55, 0.75], dtype=torch.float64)
@@ -388,7 +394,7 @@ def test_a_claim_that_no_value_bears_out_is_not_confirmed() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 15, 1000, rest=IN_FULL)
+@more_when_slow("n_runs", 15, 1000)
 def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     pool, side, truth = claimed(0.045)
     strategy = Claiming(pool, side=side, max_observations=400)
@@ -400,6 +406,7 @@ def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
 # --- levels that are not stated -------------------------------------------------------
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
@@ -429,6 +436,7 @@ def test_levels_as_estimated_are_audited_as_well(cls, options) -> None:
 # --- sheets ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_audit_goes_through_sheets_that_come_back_half_empty(tmp_path) -> None:
     pool, side, truth = claimed(0.0)
     strategy = audit(pool, side > 0, 0.0, noise_std=1.0, batch_size=12)
@@ -471,7 +479,7 @@ def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged()
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 40, 1000, rest=IN_FULL)
+@more_when_slow("n_runs", 40, 1000)
 def test_learnt_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     r"""The stated noise is wrong by a factor of ten, and is not used."""
     pool, side, truth = claimed(0.055)
@@ -552,6 +560,7 @@ def test_labels_of_somebody_else_are_audited() -> None:
     assert again.classification.guarantee == state.classification.guarantee
 
 
+@pytest.mark.slow
 def test_the_call_may_say_how_many_labels_are_audited_at_once() -> None:
     pool, side, truth = claimed(0.0)
     truth = truth.sign().clamp_min(0.0)
@@ -711,6 +720,7 @@ def test_a_state_without_an_audit_is_refused_by_name() -> None:
     assert len(watched.ask(watched.replay(state.observations))) == 1
 
 
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize(("short", "pair"), [(True, (0.05, 0.05)), (False, None)])
 def test_true_is_the_usual_audit_and_false_is_none(short, pair) -> None:
     known = {"model": GaussianProcess(KERNEL, noise_std=STD), "max_observations": 200}
@@ -726,6 +736,7 @@ def test_true_is_the_usual_audit_and_false_is_none(short, pair) -> None:
     assert (ends[0][0] == "audited") == short
 
 
+@pytest.mark.slow
 def test_there_is_room_for_what_a_round_of_an_audit_lacks() -> None:
     # Rows that the round has used up are not looked at before all of it is told.
     line = Pool(torch.linspace(0, 1, 21, dtype=torch.float64).unsqueeze(-1))

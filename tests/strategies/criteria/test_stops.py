@@ -89,6 +89,7 @@ def drifts_of(rule: ContentKnown, estimates: list[float]) -> list[float]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rule", RULES[:4], ids=str)
 def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> None:
     states = played(rule)
@@ -106,6 +107,7 @@ def test_a_run_ends_once_the_interval_is_narrow_enough(rule: ContentKnown) -> No
     assert 4 < states[-1].n_used < 60
 
 
+@pytest.mark.slow
 def test_what_the_estimate_moved_by_widens_the_interval() -> None:
     # A tolerance that is never reached, so that a tenth of the rounds is more than two.
     rules = (ContentKnown(1e-9, settled=2, times=99), 2), (MinimumU(), 5)
@@ -199,6 +201,7 @@ def test_a_round_is_worth_what_it_takes_off_its_rows(noise: float) -> None:
     assert parts.worth(parts.start(0), told) == len(each)
 
 
+@pytest.mark.slow
 def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
     # Noise as large as the values' deviation.
     states = played(ContentKnown(0.5), model=as_if_learnt(0.6), most=60)
@@ -211,6 +214,7 @@ def test_a_noisy_run_does_not_take_rest_for_knowledge() -> None:
         assert (state.content().widened is None) == (not has_looked)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("goal", [Above(0.0), Below(0.0)])
 def test_a_row_at_the_level_does_not_keep_a_run_from_its_end(goal: Region) -> None:
     # It can never be decided, and measuring it again moves nothing: all others are.
@@ -237,6 +241,7 @@ def test_the_smallest_number_of_deviations_ends_where_it_says() -> None:
     assert float(((before.mean - LEVEL).abs() / before.sigma).min()) < 2
 
 
+@pytest.mark.slow
 def test_the_same_data_stop_a_replayed_run_in_the_same_place() -> None:
     for rule in (ContentKnown(0.1), MinimumU()):
         state = played(rule)[-1]
@@ -245,6 +250,7 @@ def test_the_same_data_stop_a_replayed_run_in_the_same_place() -> None:
         assert again.run.notes[0].course == state.run.notes[0].course
 
 
+@pytest.mark.slow
 def test_a_number_is_a_share_of_the_estimate_by_the_posterior() -> None:
     number, rule = played(0.1), played(ContentKnown(0.1))
     assert number[-1].n_used == rule[-1].n_used
@@ -255,6 +261,7 @@ def test_a_run_without_it_chooses_the_same_rows() -> None:
     assert torch.equal(watched[-1].observations.indices, plain[-1].history.indices)
 
 
+@pytest.mark.slow
 def test_a_learnt_model_waits_for_both_sides() -> None:
     # All values of the initial design lie on one side: nothing is known of the number.
     far = replace(POOL, is_sample=True)
@@ -302,6 +309,7 @@ def test_half_widths_go_to_the_farther_side() -> None:
     assert rule.half_width(content()) == pytest.approx(0.07)
 
 
+@pytest.mark.slow
 def test_the_draws_of_an_audit_can_be_what_counts() -> None:
     rule = ContentKnown(0.12, relative=False, by="design", times=1, settled=0)
     states = played(rule, audit=(0.02, 0.05), batch_size=4, most=140)

@@ -250,6 +250,7 @@ def test_list_names_the_entries() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_quick_paper_runs_in_a_fresh_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "botorch_lse.benchmark", "paper", "bogunovic2016"]
     subprocess.run([*command, "--quick", "--out", str(tmp_path)], check=True)
