@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # which loads its packages when they are first used
 import torch
 from botorch.models.transforms import Normalize
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
+from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import Mean
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
@@ -36,11 +36,13 @@ These are for values of unit variance. With 2 for 1, results are close to certai
 parts of the pool, as they often are. With 1 probabilities were drawn to the middle: on
 nine functions intervals of 95 % held 69 % of the truth after 60 answers and 85 % after
 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
-LENGTHSCALE, LENGTHSCALE_SPREAD = 0.5, 0.7
+LENGTHSCALE, LENGTHSCALE_SPREAD = 0.38, 0.5
 """The prior median of a lengthscale of one input, and its logarithm's deviation.
 It is a share of the unit cube's side. With ``k`` inputs the median is ``sqrt(k)`` times
 as long. The medians of models of numbers, 4 and longer, suit values, which soon correct
 them. A yes or no says too little for that (docs/what_was_tried.md)."""
+SCALE_SPREAD = 0.7
+"""The prior standard deviation of the logarithm of a term's scale."""
 MEAN_SPREAD = 1.0
 """The prior standard deviation of the latent mean, in units; its prior mean is 0."""
 FARTHEST_MEAN = 4.0
@@ -139,6 +141,11 @@ def latent_kernel(
     for part in kernel.modules():
         if isinstance(part, (RBFKernel, MaternKernel)):
             _expect_variation(part)
+        elif isinstance(part, ScaleKernel):
+            prior = part.outputscale_prior
+            narrow = torch.full_like(prior.scale, SCALE_SPREAD)
+            own = LogNormalPrior(prior.loc, narrow)
+            part.register_prior("outputscale_prior", own, "outputscale")
     return kernel
 
 
@@ -176,7 +183,11 @@ class RisingMean(Mean):
 
 
 class _Fit:
-    r"""Minus the log density of results and parameters, over logarithms of the latter.
+    r"""Minus the log density of results and logarithms of parameters.
+
+    The density of the parameters themselves would be largest at smaller scales and
+    lengthscales, by a factor that grows with the priors' width; intervals of guessed
+    answers then held less (docs/what_was_tried.md).
 
     Args:
         F: ``p x d'`` points, as the kernel takes them.
@@ -260,13 +271,12 @@ class _Fit:
             slopes = self.term.slopes(UNIT**2 * sites.slopes)
             values = torch.cat([p.detach().view(-1) for p in self.parameters])
             off = (values.log() - self.middles) / self.spreads
-            by_log = slopes * values - 1 - off / self.spreads
+            by_log = slopes * values - off / self.spreads
             total = sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
             by_value = UNIT * sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
             far = (self.others / self.medians).log() / SPREAD
             total -= 0.5 * float(far.square().sum() + off.square().sum())
-            total -= float(values.log().sum())
             by_rise = by_value @ self.mean.centred(self.F)
             near = *sites.without, sites.near
             by_outcome = self.outcome.by_parameters(results, *near)
