@@ -368,11 +368,12 @@ def additive_kernel(d: int) -> Kernel:
     """
     if not 1 < d <= MOST_ADDITIVE:
         return default_kernel(d)
-    single = [scaled(_matern([column]), 0.5 / d) for column in range(d)]
-    return AdditiveKernel(*single, scaled(_matern([*range(d)])))
+    single = [scaled(rough_kernel([column]), 0.5 / d) for column in range(d)]
+    return AdditiveKernel(*single, scaled(rough_kernel([*range(d)])))
 
 
-def _matern(columns: list[int]) -> MaternKernel:
+def rough_kernel(columns: list[int]) -> MaternKernel:
+    r"""A Matern kernel (smoothness 5/2) of some columns, with the default priors."""
     d = len(columns)
     kernel = MaternKernel(nu=2.5, ard_num_dims=d, active_dims=columns).double()
     return with_lengthscale_prior(kernel)
@@ -438,10 +439,10 @@ def mixed_kernel(d: int, words: Mapping[int, int]) -> Kernel:
     fewer = sum(levels - 1 for levels in words.values())
     codes = [column for column in range(d - fewer) if column not in numbers]
     if not numbers:
-        return scaled(_word_kernel(codes))
+        return scaled(word_kernel(codes))
     one, other = _number_kernel(numbers), _number_kernel(numbers)
-    both = scaled(other * _word_kernel(codes))
-    return scaled(one) + scaled(_word_kernel(codes)) + both
+    both = scaled(other * word_kernel(codes))
+    return scaled(one) + scaled(word_kernel(codes)) + both
 
 
 def columns_of_numbers(d: int, words: Mapping[int, int]) -> list[int]:
@@ -464,7 +465,8 @@ def _number_kernel(columns: list[int]) -> RBFKernel:
     return kernel
 
 
-def _word_kernel(columns: list[int]) -> CategoricalKernel:
+def word_kernel(columns: list[int]) -> CategoricalKernel:
+    r"""The kernel of some columns that are numbers of words' levels."""
     constraint = _above(LEAST_LENGTHSCALE, _double(1.0))
     kernel = CategoricalKernel(ard_num_dims=len(columns), active_dims=columns).double()
     prior = LogNormalPrior(_double(0.0), _double(1.0))

@@ -10,8 +10,14 @@ import numpy as np
 import scipy  # which loads its packages when they are first used
 import torch
 from botorch.models.transforms import Normalize
-from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
-from gpytorch.means import Mean
+from gpytorch.kernels import (
+    AdditiveKernel,
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    ScaleKernel,
+)
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -19,16 +25,20 @@ from botorch_lse.models.expectation import Sites, by_point, sites_of
 from botorch_lse.models.fitted import (
     MOST_ADDITIVE,
     additive_kernel,
+    columns_of_numbers,
     default_kernel,
     mixed_kernel,
+    rough_kernel,
     scaled,
     with_lengthscale_prior,
     word_codes,
+    word_kernel,
 )
 from botorch_lse.models.gaussian_process import GPPrior, held
 from botorch_lse.models.marginal import Term, term_of
 from botorch_lse.models.memory import remembered_point
 from botorch_lse.models.outcomes import Outcome, Results
+from botorch_lse.models.rising import RisingMean, Slope
 
 UNIT = 2.0
 """The latent value that counts as 1 in the default priors.
@@ -53,8 +63,9 @@ WIDEST = 16.0
 """The largest parameter of an outcome, such as the distance of two cutpoints.
 A grade so wide is certain around its middle. A first step of the search that went
 farther ended where the posterior did not settle."""
-LIKELY_RISE = 2.0
-"""The median of the prior of a rise over the pool's range, in units."""
+REST, CONTEXT = 1 / 40, 1 / 4
+"""Prior medians of scales where the function rises along some inputs.
+Of a function of all inputs; and of what other inputs do to its height and its slope."""
 SPREAD = 1.0
 """The prior standard deviation of the logarithm of rises and outcomes' parameters."""
 FIT_STEPS = 100
@@ -94,15 +105,19 @@ def fit_latent_gp(
         words: The first column of each word, and its number of levels.
         is_sum: Whether the function is a sum of functions of single numbers, and of
             all; else a function of all.
-        rising: Columns of numbers along which the mean rises.
+        rising: Columns of numbers along which the mean rises. A sum then has other
+            terms, if there are further inputs: see ``rising_kernel``.
     """
     d = X.shape[-1]
-    kernel = latent_kernel(d, words, is_sum)
     inputs = word_codes(bounds, words) if words else Normalize(d, bounds=bounds)
     inputs.eval()
     # A word, one column for each level before, is one column for the kernel.
     coded = [(first, n - 1) for first, n in (words or {}).items()]
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
+    if is_sum and columns and len(columns) < d - sum(n for _, n in coded):
+        kernel = rising_kernel(d, words or {}, columns)
+    else:
+        kernel = latent_kernel(d, words, is_sum)
     points, results = by_point(X, y, trials)
     given = outcome.joined(results), outcome, kernel, columns
     fit = _Fit(inputs(X[points]), *given)
@@ -138,6 +153,41 @@ def latent_kernel(
         kernel = additive_kernel(d)
     else:
         kernel = scaled(default_kernel(d), 1.0)
+    return _expecting_variation(kernel)
+
+
+def rising_kernel(d: int, words: Mapping[int, int], rising: Sequence[int]) -> Kernel:
+    r"""The kernel of lines whose heights and slopes depend on other inputs.
+
+    It is a sum: little of a function of all inputs, a function of those along which
+    nothing rises, and for each of the others a line, whose slope is a function of the
+    rest. With a mean that rises, this is what psychometric functions look like.
+
+    Args:
+        d: Columns before ``word_codes``.
+        words: The first column of each word, and its number of levels.
+        rising: The columns after ``word_codes`` along which the function rises.
+    """
+    every = range(d - sum(levels - 1 for levels in words.values()))
+    numbers = columns_of_numbers(d, words)
+
+    def without(columns: Sequence[int]) -> Kernel:
+        left = [c for c in every if c not in columns]
+        own = [c for c in left if c in numbers]
+        codes = [c for c in left if c not in numbers]
+        factors: list[Kernel] = [rough_kernel(own)] if own else []
+        if codes:
+            factors.append(word_kernel(codes))
+        return factors[0] if len(factors) == 1 else ProductKernel(*factors)
+
+    terms = [scaled(without(()), REST), scaled(without(rising), CONTEXT)]
+    for c in rising:
+        terms.append(scaled(ProductKernel(without([c]), Slope(c)), CONTEXT))
+    return _expecting_variation(AdditiveKernel(*terms))
+
+
+def _expecting_variation(kernel: Kernel) -> Kernel:
+    r"""The kernel, given priors that suit few and coarse results."""
     for part in kernel.modules():
         if isinstance(part, (RBFKernel, MaternKernel)):
             _expect_variation(part)
@@ -156,30 +206,6 @@ def _expect_variation(kernel: RBFKernel | MaternKernel) -> None:
     spread = torch.tensor(LENGTHSCALE_SPREAD, dtype=torch.float64)
     with_lengthscale_prior(kernel, LogNormalPrior(median.log(), spread))
     kernel.lengthscale = median
-
-
-class RisingMean(Mean):
-    r"""A mean that rises along some inputs, and is 0 in the middle but for a constant.
-
-    Args:
-        columns: The inputs, in the unit cube.
-    """
-
-    def __init__(self, columns: Sequence[int]) -> None:
-        super().__init__()
-        self.columns = list(columns)
-        self.register_buffer("constant", torch.zeros((), dtype=torch.float64))
-        rises = torch.full((len(columns),), LIKELY_RISE, dtype=torch.float64)
-        self.register_buffer("rises", rises)
-
-    def centred(self, x: Tensor) -> Tensor:
-        r"""The inputs along which it rises, less their middle (``... x n x k``)."""
-        columns = torch.tensor(self.columns, dtype=torch.long, device=x.device)
-        return x.index_select(-1, columns) - 0.5
-
-    def forward(self, x: Tensor) -> Tensor:
-        r"""The means at ``... x n x d'`` points."""
-        return self.constant + self.centred(x) @ self.rises
 
 
 class _Fit:

@@ -41,6 +41,7 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_lse.models.rising import Slope
 from botorch_lse.models.source_kernels import Fading, Loadings
 
 _LOG_2PI = math.log(2 * math.pi)
@@ -235,6 +236,8 @@ def _term_of(kernel: Kernel, own: Tensor) -> Term | None:
         return OfSources(own.squeeze(-1).round().long(), kernel)
     if kind is Fading:
         return OfFading(own, kernel)
+    if kind is Slope:
+        return Known(kernel.forward(own, own))
     if kind is ScaleKernel:  # which has taken the columns of its inner kernel
         inner = _term_of(kernel.base_kernel, own)
         return None if inner is None else Scaled(inner, kernel.raw_outputscale)
@@ -508,6 +511,29 @@ class OfFading:
         r"""The derivatives of the weighted sum of the covariances."""
         each = 2 * (weights @ self.s) * self.s * (1 - self.s)
         return torch.cat(((self.X - 0.5).mT @ each, each.sum().view(1)))
+
+
+@dataclass
+class Known:
+    r"""A kernel without parameters.
+
+    Args:
+        K: Its ``n x n`` covariances.
+    """
+
+    K: Tensor
+
+    def parameters(self) -> Iterator[Tensor]:
+        r"""The parameters, of which there are none."""
+        return iter(())
+
+    def value(self) -> Tensor:
+        r"""The covariances."""
+        return self.K
+
+    def slopes(self, weights: Tensor) -> Tensor:
+        r"""No derivatives."""
+        return weights.new_zeros(0)
 
 
 @dataclass

@@ -75,7 +75,9 @@ class GaussianProcess:
             ``norm_bound`` are about the latent function.
         increasing: Inputs with which the quantity of an ``outcome`` rises, by name or
             number, such as an intensity: the fitted mean rises along them, where a
-            constant would pull what is far from the data to the middle.
+            constant would pull what is far from the data to the middle. Beside other
+            inputs the latent function is mostly a line along each, whose height and
+            slope are functions of the others.
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.

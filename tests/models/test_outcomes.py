@@ -14,7 +14,13 @@ from torch import Tensor
 from botorch_lse.models import latent
 from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.fitted import additive_kernel
-from botorch_lse.models.latent import _Fit, fit_latent_gp, latent_kernel
+from botorch_lse.models.latent import (
+    _Fit,
+    fit_latent_gp,
+    latent_kernel,
+    rising_kernel,
+)
+from botorch_lse.models.marginal import term_of
 from botorch_lse.models.outcomes import Binary, Counts, Results
 from tests.models.slopes import assert_gradient
 
@@ -179,6 +185,40 @@ def test_scales_keep_their_medians_and_vary_less_than_those_of_numbers():
         assert other.outputscale_prior.loc == one.outputscale_prior.loc
         assert float(other.outputscale_prior.scale) == pytest.approx(0.7)
         assert other.outputscale == one.outputscale
+
+
+def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs():
+    kernel = rising_kernel(4, {}, [1])
+    scales = torch.stack([part.outputscale.detach() for part in kernel.kernels])
+    assert scales.tolist() == pytest.approx([1 / 40, 1 / 4, 1 / 4])
+    X = torch.rand(9, 4, generator=torch.Generator().manual_seed(2)).double()
+
+    def rough(columns) -> Tensor:
+        scale = 0.38 * len(columns) ** 0.5
+        r = 5**0.5 * torch.cdist(X[:, columns], X[:, columns]) / scale
+        return (1 + r + r.square() / 3) * torch.exp(-r)
+
+    others, x = rough([0, 2, 3]), X[:, 1] - 0.5
+    wanted = rough([0, 1, 2, 3]) / 40 + others / 4 + others * x.outer(x) / 4
+    with torch.no_grad():
+        torch.testing.assert_close(kernel(X).to_dense(), wanted)
+        torch.testing.assert_close(kernel(X, diag=True), wanted.diagonal())
+        term = term_of(kernel, X)
+        assert term is not None
+        torch.testing.assert_close(term.value(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "rising"), [(None, [1]), (None, [0, 2]), ({2: 3}, [0])], ids=str
+)
+def test_gradient_of_a_fit_with_lines_is_that_of_its_loss(words, rising):
+    F = torch.rand(20, 3, generator=torch.Generator().manual_seed(3)).double()
+    if words:
+        F[:, 2] = (3 * F[:, 2]).floor()
+    y = (F[:, 0] + F[:, 1] > 1).double()
+    kernel = rising_kernel(5 if words else 3, words or {}, rising)
+    fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising)
+    assert_gradient(fit)
 
 
 def is_of_numbers(kernel) -> bool:
