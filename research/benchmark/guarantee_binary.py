@@ -38,7 +38,7 @@ from research.report import Report, Table
 
 DELTA, SIZE, LEVEL, EPSILON = 0.1, 8, 0.75, 0.1
 LENGTHSCALES, VARIANCE = (0.3, 0.3), 4.0
-LIMIT, BATCH = 2000, 100
+LIMIT, BATCH = 1000, 100
 AT, STEP = (50, 100, 250), 25
 """Answers after which intervals are looked at, and how many are asked for at once."""
 OUTCOMES = {
@@ -62,7 +62,7 @@ NOTES = (
 )
 
 
-@entry("guarantee", "binary", "Theorem 1's widths by answers of yes and no", runs=40)
+@entry("guarantee", "binary", "Theorem 1's widths by answers of yes and no", runs=36)
 def guarantee_binary(options: Options) -> Report:
     r"""How often rows are decided wrongly, and what intervals of 95 % hold."""
     forms = {
