@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # which loads its packages when they are first used
@@ -37,7 +37,7 @@ from botorch_lse.models.fitted import (
 from botorch_lse.models.gaussian_process import GPPrior, held
 from botorch_lse.models.marginal import Term, term_of
 from botorch_lse.models.memory import remembered_point
-from botorch_lse.models.outcomes import Outcome, Results
+from botorch_lse.models.outcomes import Binary, Outcome, Results
 from botorch_lse.models.rising import RisingMean, Slope
 
 UNIT = 2.0
@@ -46,13 +46,34 @@ These are for values of unit variance. With 2 for 1, results are close to certai
 parts of the pool, as they often are. With 1 probabilities were drawn to the middle: on
 nine functions intervals of 95 % held 69 % of the truth after 60 answers and 85 % after
 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
-LENGTHSCALE, LENGTHSCALE_SPREAD = 0.38, 0.5
-"""The prior median of a lengthscale of one input, and its logarithm's deviation.
-It is a share of the unit cube's side. With ``k`` inputs the median is ``sqrt(k)`` times
-as long. The medians of models of numbers, 4 and longer, suit values, which soon correct
-them. A yes or no says too little for that (docs/what_was_tried.md)."""
-SCALE_SPREAD = 0.7
-"""The prior standard deviation of the logarithm of a term's scale."""
+
+
+class Priors(NamedTuple):
+    r"""Prior medians and spreads of lengthscales and scales.
+
+    Args:
+        lengthscale: The median of a lengthscale of one input, as a share of the unit
+            cube's side. With ``k`` inputs it is ``sqrt(k)`` times as long.
+        spread: The standard deviation of its logarithm.
+        scale_spread: That of the logarithm of a term's scale.
+        of_logs: Whether a fit looks for the largest density of logarithms, which is
+            at the median; that of the parameters is at smaller ones, the more so the
+            wider the prior.
+    """
+
+    lengthscale: float
+    spread: float
+    scale_spread: float
+    of_logs: bool
+
+
+PLAIN = Priors(0.5, 0.7, 1.0, False)
+"""Those of results that speak for themselves.
+The medians of models of numbers, 4 and longer, suit values, which soon correct them. A
+yes or no says too little for that (docs/what_was_tried.md)."""
+VAGUE = Priors(0.38, 0.5, 0.7, True)
+"""Those where answers may be guesses or lapses, or where little but lines is left.
+With ``PLAIN`` intervals of 95 % held 88 % of guessed answers."""
 MEAN_SPREAD = 1.0
 """The prior standard deviation of the latent mean, in units; its prior mean is 0."""
 FARTHEST_MEAN = 4.0
@@ -114,13 +135,15 @@ def fit_latent_gp(
     # A word, one column for each level before, is one column for the kernel.
     coded = [(first, n - 1) for first, n in (words or {}).items()]
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
+    by_chance = isinstance(outcome, Binary) and outcome.guess + outcome.lapse > 0
+    priors = VAGUE if columns or by_chance else PLAIN
     if is_sum and columns and len(columns) < d - sum(n for _, n in coded):
         kernel = rising_kernel(d, words or {}, columns)
     else:
-        kernel = latent_kernel(d, words, is_sum)
+        kernel = latent_kernel(d, words, is_sum, priors)
     points, results = by_point(X, y, trials)
     given = outcome.joined(results), outcome, kernel, columns
-    fit = _Fit(inputs(X[points]), *given)
+    fit = _Fit(inputs(X[points]), *given, priors.of_logs)
     start, own = fit.start, fit.results
 
     def search() -> list[float]:
@@ -138,7 +161,10 @@ def fit_latent_gp(
 
 
 def latent_kernel(
-    d: int, words: Mapping[int, int] | None = None, is_sum: bool = True
+    d: int,
+    words: Mapping[int, int] | None = None,
+    is_sum: bool = True,
+    priors: Priors = PLAIN,
 ) -> Kernel:
     r"""The default kernel of a latent process, whose scale is to be fitted.
 
@@ -146,6 +172,7 @@ def latent_kernel(
         d: The number of columns of the pool.
         words: The first column of each word, and its number of levels.
         is_sum: Whether numbers have functions of their own; see ``fit_latent_gp``.
+        priors: Of lengthscales and scales.
     """
     if words:
         kernel: Kernel = mixed_kernel(d, words)
@@ -153,7 +180,7 @@ def latent_kernel(
         kernel = additive_kernel(d)
     else:
         kernel = scaled(default_kernel(d), 1.0)
-    return _expecting_variation(kernel)
+    return _expecting(kernel, priors)
 
 
 def rising_kernel(d: int, words: Mapping[int, int], rising: Sequence[int]) -> Kernel:
@@ -183,37 +210,28 @@ def rising_kernel(d: int, words: Mapping[int, int], rising: Sequence[int]) -> Ke
     terms = [scaled(without(()), REST), scaled(without(rising), CONTEXT)]
     for c in rising:
         terms.append(scaled(ProductKernel(without([c]), Slope(c)), CONTEXT))
-    return _expecting_variation(AdditiveKernel(*terms))
+    return _expecting(AdditiveKernel(*terms), VAGUE)
 
 
-def _expecting_variation(kernel: Kernel) -> Kernel:
+def _expecting(kernel: Kernel, priors: Priors) -> Kernel:
     r"""The kernel, given priors that suit few and coarse results."""
     for part in kernel.modules():
         if isinstance(part, (RBFKernel, MaternKernel)):
-            _expect_variation(part)
+            median = torch.tensor(priors.lengthscale, dtype=torch.float64)
+            median = median * part.lengthscale.numel() ** 0.5
+            spread = torch.tensor(priors.spread, dtype=torch.float64)
+            with_lengthscale_prior(part, LogNormalPrior(median.log(), spread))
+            part.lengthscale = median
         elif isinstance(part, ScaleKernel):
-            prior = part.outputscale_prior
-            narrow = torch.full_like(prior.scale, SCALE_SPREAD)
-            own = LogNormalPrior(prior.loc, narrow)
+            own = part.outputscale_prior
+            spread = torch.full_like(own.scale, priors.scale_spread)
+            own = LogNormalPrior(own.loc, spread)
             part.register_prior("outputscale_prior", own, "outputscale")
     return kernel
 
 
-def _expect_variation(kernel: RBFKernel | MaternKernel) -> None:
-    r"""Give a kernel the prior of lengthscales that suits few and coarse results."""
-    median = torch.tensor(LENGTHSCALE, dtype=torch.float64)
-    median = median * kernel.lengthscale.numel() ** 0.5
-    spread = torch.tensor(LENGTHSCALE_SPREAD, dtype=torch.float64)
-    with_lengthscale_prior(kernel, LogNormalPrior(median.log(), spread))
-    kernel.lengthscale = median
-
-
 class _Fit:
-    r"""Minus the log density of results and logarithms of parameters.
-
-    The density of the parameters themselves would be largest at smaller scales and
-    lengthscales, by a factor that grows with the priors' width; intervals of guessed
-    answers then held less (docs/what_was_tried.md).
+    r"""Minus the log density of results and parameters, over logarithms of the latter.
 
     Args:
         F: ``p x d'`` points, as the kernel takes them.
@@ -221,6 +239,8 @@ class _Fit:
         outcome: What they say of the latent function.
         kernel: A kernel with priors, whose parameters are set.
         rising: Columns of ``F`` along which the mean rises.
+        of_logs: Whether the density is that of the logarithms of the kernel's
+            parameters; of what is left it always is.
     """
 
     def __init__(
@@ -230,7 +250,9 @@ class _Fit:
         outcome: Outcome,
         kernel: Kernel,
         rising: Sequence[int] = (),
+        of_logs: bool = False,
     ) -> None:
+        self.of_parameters = float(not of_logs)
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
@@ -297,12 +319,13 @@ class _Fit:
             slopes = self.term.slopes(UNIT**2 * sites.slopes)
             values = torch.cat([p.detach().view(-1) for p in self.parameters])
             off = (values.log() - self.middles) / self.spreads
-            by_log = slopes * values - off / self.spreads
+            by_log = slopes * values - self.of_parameters - off / self.spreads
             total = sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
             by_value = UNIT * sites.residual
             of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
             far = (self.others / self.medians).log() / SPREAD
             total -= 0.5 * float(far.square().sum() + off.square().sum())
+            total -= self.of_parameters * float(values.log().sum())
             by_rise = by_value @ self.mean.centred(self.F)
             near = *sites.without, sites.near
             by_outcome = self.outcome.by_parameters(results, *near)

@@ -15,6 +15,8 @@ from botorch_lse.models import latent
 from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
+    PLAIN,
+    VAGUE,
     _Fit,
     fit_latent_gp,
     latent_kernel,
@@ -168,23 +170,45 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
     assert_gradient(fit)
 
 
+@pytest.mark.parametrize("priors", [PLAIN, VAGUE], ids=["plain", "vague"])
 @pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
-def test_lengthscales_expect_variation_whatever_the_kernel(given):
+def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
+    given = (*given, *(None, True)[len(given) - 1 :], priors)
     parts = [k for k in latent_kernel(*given).modules() if is_of_numbers(k)]
     assert parts
     for part in parts:
         prior, root = part.lengthscale_prior, part.lengthscale.numel() ** 0.5
-        assert float(prior.loc.exp()) == pytest.approx(0.38 * root)
-        assert float(prior.scale) == pytest.approx(0.5)
-        assert part.lengthscale.unique().tolist() == pytest.approx([0.38 * root])
+        assert float(prior.loc.exp()) == pytest.approx(priors.lengthscale * root)
+        assert float(prior.scale) == pytest.approx(priors.spread)
+        start = part.lengthscale.unique().tolist()
+        assert start == pytest.approx([priors.lengthscale * root])
 
 
-def test_scales_keep_their_medians_and_vary_less_than_those_of_numbers():
-    plain, latent = additive_kernel(4), latent_kernel(4)
+def test_scales_keep_their_medians_and_may_vary_less_than_those_of_numbers():
+    plain, latent = additive_kernel(4), latent_kernel(4, priors=VAGUE)
     for one, other in zip(plain.kernels, latent.kernels, strict=True):
         assert other.outputscale_prior.loc == one.outputscale_prior.loc
         assert float(other.outputscale_prior.scale) == pytest.approx(0.7)
         assert other.outputscale == one.outputscale
+
+
+@pytest.mark.parametrize(
+    ("outcome", "rising", "spread"),
+    [
+        (Binary(), (), 0.7),
+        (Counts(), (), 0.7),
+        (Binary(guess=0.5), (), 0.5),
+        (Binary(lapse=0.04), (), 0.5),
+        (Binary(), (1,), 0.5),
+    ],
+    ids=str,
+)
+def test_priors_are_vague_where_answers_may_be_chance(outcome, rising, spread):
+    X = torch.rand(20, 2, generator=torch.Generator().manual_seed(4)).double()
+    y, bounds = (X.sum(dim=-1) > 1).double(), torch.tensor([[0.0, 0], [1, 1]]).double()
+    prior = fit_latent_gp(X, y, 0 * y + 1, bounds, outcome, rising=rising)
+    parts = [k for k in prior.covar_module.modules() if is_of_numbers(k)]
+    assert {round(float(k.lengthscale_prior.scale), 6) for k in parts} == {spread}
 
 
 def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs():
@@ -217,7 +241,7 @@ def test_gradient_of_a_fit_with_lines_is_that_of_its_loss(words, rising):
         F[:, 2] = (3 * F[:, 2]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = rising_kernel(5 if words else 3, words or {}, rising)
-    fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising)
+    fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising, True)
     assert_gradient(fit)
 
 
@@ -234,7 +258,7 @@ def test_a_fit_finds_which_input_matters():
     bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     prior = fit_latent_gp(X, y, 0 * y + 1, bounds, outcome, is_sum=False)
     lengthscale = prior.covar_module.base_kernel.lengthscale[0]
-    assert float(lengthscale[1]) > 2.5 * float(lengthscale[0])
+    assert float(lengthscale[1]) > 3 * float(lengthscale[0])
 
 
 @pytest.mark.some(0, slow=2)
@@ -328,12 +352,12 @@ def test_a_fit_to_counts_ends_where_little_is_left_to_gain(scale, monkeypatch):
     assert loss - float(best.fun) < 0.05
 
 
-def test_priors_of_a_fit_are_those_of_its_kernel():
+@pytest.mark.parametrize("of_logs", [False, True])
+def test_priors_of_a_fit_are_those_of_its_kernel(of_logs):
     F = torch.rand(12, 2, generator=torch.Generator().manual_seed(7)).double()
     kernel = latent_kernel(2)
-    fit = _Fit(
-        F, Results((F.sum(dim=-1) > 1).double(), 1 + 0 * F[:, 0]), Binary(), kernel
-    )
+    results = Results((F.sum(dim=-1) > 1).double(), 1 + 0 * F[:, 0])
+    fit = _Fit(F, results, Binary(), kernel, (), of_logs)
     fit.settled = 1e-9
 
     def of_prior(x) -> float:
@@ -341,7 +365,7 @@ def test_priors_of_a_fit_are_those_of_its_kernel():
         listed = kernel.named_priors()
         log = sum(p.log_prob(of(at)).sum().item() for _, at, p, of, _ in listed)
         # The density of a logarithm is that of the number, times the number.
-        return loss + fit.sites.log_evidence + log + float(x[:-1].sum())
+        return loss + fit.sites.log_evidence + log + of_logs * float(x[:-1].sum())
 
     moved = fit.start + 0.2 * np.sin(np.arange(len(fit.start)))
     moved[-1] = fit.start[-1]  # the mean, whose prior is another one
