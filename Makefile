@@ -67,7 +67,7 @@ test: $(VENV)/.test
 budget: $(VENV)/.test
 	$(BIN)/python -m tests.reference.budget
 
-## The long tests of the package: small checks in full, kills, storage.
+## The long tests of the package: more cases of checks, kills, storage.
 slow: $(VENV)/.test
 	$(PYTEST) --ignore=tests/research -m "slow and not exhaustive and not engine"
 
@@ -86,7 +86,7 @@ paper:
 	pandoc --citeproc --standalone --resource-path=docs/paper docs/paper/paper.md -o build/paper.html
 	chromium --headless --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf=build/paper.pdf build/paper.html
 
-## What takes longest: rates by simulation, every storage in full. Before an issue is called resolved.
+## What takes longest: checks in full, rates by simulation, every storage. Weekly, and before a release.
 exhaustive: $(VENV)/.test
 	$(PYTEST) -m "exhaustive and not engine"
 

@@ -192,7 +192,7 @@ def _filled(
     return None
 
 
-def more_when_slow(
+def more_in_full(
     names: str,
     few: object,
     many: object,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 ROOT = Path(__file__).parents[1]
 OURS = re.compile(
@@ -46,7 +46,7 @@ def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
         exec(compile(code, f"{page.name}, block {number}", "exec"), names)
 
 
-@more_when_slow("budget", 40, 300)
+@more_in_full("budget", 40, 300)
 def test_the_code_of_the_readme_runs(budget, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)

@@ -72,7 +72,7 @@ PLAIN = Priors(0.5, 0.7, 1.0, False)
 The medians of models of numbers, 4 and longer, suit values, which soon correct them. A
 yes or no says too little for that (docs/what_was_tried.md)."""
 VAGUE = Priors(0.38, 0.5, 0.7, True)
-"""Those where answers may be guesses or lapses, or where little but lines is left.
+"""Those where answers may be guesses or lapses, or where the function rises.
 With ``PLAIN`` intervals of 95 % held 88 % of guessed answers."""
 MEAN_SPREAD = 1.0
 """The prior standard deviation of the latent mean, in units; its prior mean is 0."""

@@ -299,7 +299,7 @@ class GaussianProcesses:
             )
         if prior is None:
             bounds, words = self.candidates.bounds, dict(self.candidates.words.values())
-            # It spreads first rows as finely as results are expected to vary.
+            # It spreads first rows as finely as single answers are expected to vary.
             parts = bounds.shape[-1], words, self.outputs[0].family == ADDITIVE
             kernel = latent.latent_kernel(*parts) if self.has_outcomes else None
             prior = fitted.unfitted_prior(bounds, words, kernel)

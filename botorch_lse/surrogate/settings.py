@@ -77,7 +77,7 @@ class GaussianProcess:
             number, such as an intensity: the fitted mean rises along them, where a
             constant would pull what is far from the data to the middle. Beside other
             inputs the latent function is mostly a line along each, whose height and
-            slope are functions of the others.
+            slope are functions of the others (not with ``family="single"``).
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.
@@ -272,7 +272,7 @@ def columns_of(inputs: Sequence[str | int], pool: Pool) -> tuple[int, ...]:
             wanted = f"to be columns of numbers of the pool, {known}"
             raise ValueError(complaint("increasing", wanted, f"got {one!r}"))
         found.append(column)
-    return tuple(found)
+    return tuple(dict.fromkeys(found))  # by its name and by its number it is one
 
 
 def history_of_each(

@@ -4,7 +4,7 @@ import torch
 from botorch_lse.ax import POOL_INDEX, LevelSetNode
 from botorch_lse.strategies import LSEStrategy
 from botorch_lse.strategies.gaussian import GaussianAlgorithm
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 from .worlds import (
     client_for,
@@ -17,7 +17,7 @@ from .worlds import (
 )
 
 
-@more_when_slow("n_steps", 35, 70)
+@more_in_full("n_steps", 35, 70)
 def test_every_state_along_a_ragged_run_equals_a_fresh_replay(n_steps):
     strategy = lse(model=None, batch_size=4, refit=2)
     client = client_for(strategy)

@@ -26,7 +26,7 @@ from botorch_lse.confidence.audit import (
     verdicts,
 )
 from research.benchmark.guarantee_audit import LINE, Scenario, at, simulate
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 MOST_WRONG = 60
 
@@ -307,7 +307,7 @@ def test_the_bound_says_nothing_of_the_means_that_are_judged():
 
 
 @pytest.mark.some(1)
-@more_when_slow("n_runs", 2000, 10_000)
+@more_in_full("n_runs", 2000, 10_000)
 @pytest.mark.parametrize("options", [{"is_learnt": True}, {"by_sign": True, "most": 1}])
 def test_wrong_claims_pass_rarely_where_the_noise_is_not_known(options, n_runs):
     scenario = Scenario("", partial(at, LINE), n_rows=200, **options)

@@ -17,7 +17,7 @@ from botorch_lse.confidence.trials import (
     shows_more,
 )
 from botorch_lse.strategies import Above, Below, Between, Binary, Levels, Ordinal
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 LINES = (0.05, 0.3, 0.5, 0.7, 0.95)
 
@@ -51,7 +51,7 @@ def test_the_sum_over_paths_gives_less_away_than_villes_inequality() -> None:
     assert over / 0.7**3 < 2
 
 
-@more_when_slow("n", 4_000, 100_000)
+@more_in_full("n", 4_000, 100_000)
 @pytest.mark.parametrize("line", [0.2, 0.7])
 def test_all_looks_together_rarely_err(line, n) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -92,7 +92,7 @@ def test_of_too_many_trials_the_first_ones_count_as_if_they_had_failed() -> None
         assert torch.equal(few[0], many[0])
 
 
-@more_when_slow("n", 4_000, 100_000)
+@more_in_full("n", 4_000, 100_000)
 def test_expected_trials_are_those_of_simulated_rows(n) -> None:
     generator = torch.Generator().manual_seed(0)
     bounds = least_successes(0.7, 0.5, MOST_TRIALS)
@@ -149,7 +149,7 @@ WORST = [
 
 
 @pytest.mark.some(1)
-@more_when_slow("n", 300, 3_000)
+@more_in_full("n", 300, 3_000)
 @pytest.mark.parametrize(("goal", "label", "p"), WORST, ids=str)
 def test_a_row_that_is_wrong_by_next_to_nothing_looks_right_rarely(
     goal, label, p, n

@@ -17,7 +17,7 @@ from botorch_lse.data.excursion_volume import (
     proportion_limits,
     sampling_limits,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 X = torch.arange(5.0).unsqueeze(-1)
 SIDES = torch.tensor([1, 1, 0, 0, -1], dtype=torch.int8)
@@ -100,7 +100,7 @@ def test_limits_of_none_and_of_all_rows(hits: int) -> None:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["monte_carlo", "sobol"])
 @pytest.mark.parametrize("shift", [None, 2.0])
-@more_when_slow("runs", 150, 1000)
+@more_in_full("runs", 150, 1000)
 def test_limits_hold_for_pools_that_are_drawn_again(
     method: str, shift, runs: int
 ) -> None:
@@ -243,7 +243,7 @@ def plays(n_rows: int, n: int, wrong: int, masses, delta: float, runs: int) -> i
 
 
 @pytest.mark.some(1)
-@more_when_slow("runs", 40, 400)
+@more_in_full("runs", 40, 400)
 @pytest.mark.parametrize("wrong", [0, 5, 40, 200])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_limits_by_draws_hold_at_every_time(

@@ -72,7 +72,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.surrogate import draws as content
 from research.benchmark import speed_rows
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.devices.conftest import Device
 from tests.registry import BUDGETED, CONFIDENT, PLAYED, REHEARSED, StrategyCase
 from tests.strategies import pareto_runs, runs
@@ -474,7 +474,7 @@ def test_rows_that_measure_one_output_are_chosen_alike(device: Device) -> None:
     assert_same_outlook(here, there, device)
 
 
-@more_when_slow("rounds", 1, 3)
+@more_in_full("rounds", 1, 3)
 def test_words_are_learnt_alike(rounds: int, device: Device) -> None:
     words = torch.eye(3, dtype=torch.float64).repeat(7, 1)
     pool = Pool(torch.cat((LINE, words), dim=-1), names=("x", "s=a", "s=b", "s=c"))

@@ -12,7 +12,7 @@ from botorch_lse.estimators import (
     quadratic_features,
 )
 from botorch_lse.papers.weltz2023 import separate_arm_variance, uniform_variance
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 RNG = np.random.default_rng(11)
 D, N = 3, 9
@@ -100,7 +100,7 @@ def test_separate_arm_is_algorithm_4() -> None:
     np.testing.assert_allclose(found.variances, phi @ vech, rtol=1e-6)
 
 
-@more_when_slow("n_runs", 300, 1500)
+@more_in_full("n_runs", 300, 1500)
 def test_head_is_unbiased_up_to_the_error_of_theta(n_runs: int) -> None:
     r"""Repetitions with seeds 0, 1, ...: ``E = s2 + x' cov(theta) x`` at the arms of
     a square system, where least squares reproduces each arm's mean square.

@@ -233,12 +233,14 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs():
 
 
 @pytest.mark.parametrize(
-    ("words", "rising"), [(None, [1]), (None, [0, 2]), ({2: 3}, [0])], ids=str
+    ("words", "rising"),
+    [(None, [1]), (None, [0, 2]), ({2: 3}, [0]), ({0: 3}, [1])],
+    ids=str,
 )
 def test_gradient_of_a_fit_with_lines_is_that_of_its_loss(words, rising):
     F = torch.rand(20, 3, generator=torch.Generator().manual_seed(3)).double()
-    if words:
-        F[:, 2] = (3 * F[:, 2]).floor()
+    for column in words or ():
+        F[:, column] = (3 * F[:, column]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = rising_kernel(5 if words else 3, words or {}, rising)
     fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising, True)

@@ -18,7 +18,7 @@ from botorch.exceptions.errors import BotorchError
 
 from botorch_lse import confidence, integrations, models, papers, strategies
 from botorch_lse.strategies import ContentStop, GaussianProcess, Goal, Rule, Strategy
-from tests.covering import IN_FULL, more_when_slow, pairwise
+from tests.covering import IN_FULL, more_in_full, pairwise
 from tests.registry import STRATEGIES
 
 from . import campaign, hosts, knowing_more, worlds
@@ -321,7 +321,7 @@ def test_many_runs_hold(host: str) -> None:
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("runs", 6, 40)
+@more_in_full("runs", 6, 40)
 def test_knowing_more_does_not_decide_less_on_average(runs: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # made-up values

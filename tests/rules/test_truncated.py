@@ -14,7 +14,7 @@ from botorch_lse import Observations, Pool
 from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.strategies import TruVaRStrategy
-from tests.covering import covering, more_when_slow
+from tests.covering import covering, more_in_full
 from tests.reference.truvar import TruVaRReplay
 from tests.strategies.runs import (
     GP,
@@ -252,7 +252,7 @@ def test_a_batch_goes_on_when_all_widths_are_reached_inside_it() -> None:
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("monotone", True, False)
+@more_in_full("monotone", True, False)
 def test_maximiser_is_found_and_recommended(monotone: bool) -> None:
     strategy = build("maximiser", beta_factor=0.5, monotone=monotone)
     state = run(strategy, 200)[-1]

@@ -9,7 +9,7 @@ from scipy.stats import binom, expon, lognorm, multivariate_normal, norm
 
 from botorch_lse import Pool
 from botorch_lse.data.excursion_volume import sampling_limits
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 NORMALS = (norm(), norm())
 
@@ -61,7 +61,7 @@ def test_rows_that_were_there_stay_where_they_are() -> None:
 
 
 @pytest.mark.some(1)
-@more_when_slow("runs", 50, 1000)
+@more_in_full("runs", 50, 1000)
 @pytest.mark.parametrize("beta", [norm.isf(1e-5), norm.isf(1e-6)])
 def test_rare_probabilities_are_within_their_limits(beta: float, runs: int) -> None:
     missed, errors, stated = 0, [], []

@@ -32,7 +32,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.forecast import observations_needed, planned_for_all
 from botorch_lse.strategies.row_forecast import MOST_STEPS, planned_observations
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.reference.dense_gp import DenseGP
 from tests.registry import BUDGETED, REHEARSED, StrategyCase, case_of
 from tests.strategies import pareto_runs
@@ -185,7 +185,7 @@ def test_nothing_is_foreseen_where_nothing_suffices() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cls", [LSEStrategy, MELKStrategy, MILKStrategy])
-@more_when_slow("n_runs", 1, 3)
+@more_in_full("n_runs", 1, 3)
 def test_forecast_is_right_within_a_factor_of_two(cls: type, n_runs: int) -> None:
     X = np.linspace(0, 1, 40)[:, None]
     gp = DenseGP((0.15,), 1.0, is_rbf=True)
@@ -430,7 +430,7 @@ def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 1, 3)
+@more_in_full("n_runs", 1, 3)
 def test_forecast_of_the_maximiser_is_right_within_a_factor_of_two(
     n_runs: int,
 ) -> None:

@@ -22,7 +22,7 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 CUTS = (-2.5, 0.0, 1.5)
 TRUTH = Ordinal(4, at_least=2, cutpoints=CUTS)
@@ -201,7 +201,7 @@ def test_a_model_of_ones_own_needs_cutpoints():
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("runs", 3, 30)
+@more_in_full("runs", 3, 30)
 def test_grades_decide_more_than_their_sides_alone(runs):
     pool, errors = line(41), {"grades": 0.0, "sides": 0.0}
     f = 3 * (6 * pool.X[:, 0]).sin()

@@ -17,7 +17,7 @@ from botorch_lse.goals.extremes import eliminate_for_best
 from botorch_lse.models.gaussian_process import GPPrior
 from botorch_lse.plotting import level_set_frame
 from botorch_lse.strategies import HRAGELinearStrategy, HRAGEStrategy, State
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.runs import GP, assert_same, grid, played
 
 SIDE = 5
@@ -105,7 +105,7 @@ def test_variances_are_those_of_least_squares_written_out() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 1, 4)
+@more_in_full("n_runs", 1, 4)
 def test_many_measurements_find_the_variances(n_runs: int) -> None:
     errors = []
     for seed in range(n_runs):
@@ -284,7 +284,7 @@ def test_elimination_for_the_best_by_definition() -> None:
 
 @pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("threshold", [0.4, None])
-@more_when_slow("n_runs", 3, 20)
+@more_in_full("n_runs", 3, 20)
 def test_known_noise_is_seldom_wrong_and_says_so(
     threshold: float | None, n_runs: int
 ) -> None:
@@ -327,7 +327,7 @@ def test_estimated_noise_claims_no_confidence() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.4, None])
-@more_when_slow("n_runs", 1, 20)
+@more_in_full("n_runs", 1, 20)
 def test_a_whole_run_with_estimated_noise(threshold: float | None, n_runs: int) -> None:
     right = []
     for seed in range(n_runs):

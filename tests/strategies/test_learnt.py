@@ -36,7 +36,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies import gaussian as base
 from botorch_lse.surrogate.remarks import DataWarning, on_decades, on_few_levels
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.registry import PLAYED_GP, case_of
 
 from .runs import grid, played
@@ -224,7 +224,7 @@ def read_off(kind, seed, n=40):
 
 
 @pytest.mark.parametrize("kind", ["rounded", "yes or no"])
-@more_when_slow("seeds", 3, 12)
+@more_in_full("seeds", 3, 12)
 @pytest.mark.filterwarnings("ignore::botorch_lse.surrogate.remarks.DataWarning")
 def test_replicates_that_agree_by_rounding_do_not_make_a_model_sure(kind, seeds):
     misses = 0

@@ -26,7 +26,7 @@ from botorch_lse.strategies import (
     State,
 )
 from botorch_lse.strategies.linear.algorithm import Questions, next_weights, rounded
-from tests.covering import covering, more_when_slow
+from tests.covering import covering, more_in_full
 from tests.strategies.runs import assert_same
 
 NOISE, DELTA = 0.3, 0.1
@@ -133,7 +133,7 @@ def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> N
 
 @pytest.mark.some(1)
 @every
-@more_when_slow("n_runs", 1, 12)
+@more_in_full("n_runs", 1, 12)
 def test_few_of_many_simulated_runs_are_wrong(make, n_runs: int) -> None:
     strategy = make()
     runs = [
@@ -643,7 +643,7 @@ def test_a_burn_in_whose_rows_are_used_up_ends_the_run() -> None:
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("n_runs", 2, 15)
+@more_in_full("n_runs", 2, 15)
 def test_stated_noise_raises_no_alarm(n_runs: int) -> None:
     # 15 runs, two tests with 0.001 each: an alarm has probability 0.03 at most.
     with warnings.catch_warnings():
@@ -773,7 +773,7 @@ def test_only_rounds_as_planned_enter_the_martingale() -> None:
     assert_same(strategy, replayed, whole)
 
 
-@more_when_slow("n_runs, n_rounds", (1, 30), (4, 100))
+@more_in_full("n_runs, n_rounds", (1, 30), (4, 100))
 def test_references_skipped_for_low_samples_do_not_mislead(
     n_runs: int, n_rounds: int
 ) -> None:

@@ -14,7 +14,7 @@ from botorch_lse.strategies import (
     RandomStrategy,
     Strategy,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.reference.dense_gp import DenseGP
 from tests.strategies.runs import GP, NOISE_STD, grid, make, measure, run, step
 
@@ -222,7 +222,7 @@ def test_milk_decides_pairs_like_its_definition(epsilon: float) -> None:
 
 @pytest.mark.some(1)
 @both
-@more_when_slow("n_runs", 1, 10)
+@more_in_full("n_runs", 1, 10)
 def test_decided_rows_are_right_with_the_theorem_s_width(
     cls: type, n_runs: int
 ) -> None:

@@ -31,7 +31,7 @@ from botorch_lse.strategies import (
     Strategy,
 )
 from research.statistics import WrongFraction
-from tests.covering import covering, more_when_slow
+from tests.covering import covering, more_in_full
 from tests.reference.dense_gp import DenseGP
 from tests.registry import GAUSSIAN, StrategyCase, case_of
 from tests.strategies.runs import assert_same, grid, run, step
@@ -357,7 +357,7 @@ def test_asking_changes_nothing_and_states_survive_pickling(case) -> None:
     assert_same(again[0], again[1], state)
 
 
-@more_when_slow("n_examples", 4, 20)
+@more_in_full("n_examples", 4, 20)
 def test_any_history_replays_and_partitions_the_pool(n_examples: int) -> None:
     @settings(max_examples=n_examples, deadline=None)
     @given(data=st.data(), case=st.sampled_from(GAUSSIAN))

@@ -24,7 +24,7 @@ from botorch_lse.strategies import (
     extended,
 )
 from botorch_lse.strategies.rare import design_points, rare_event
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 KERNEL = ScaleKernel(RBFKernel()).double()
 KERNEL.base_kernel.lengthscale = 5.0
@@ -67,7 +67,7 @@ def known(seed: int, steps: int = 8):
     return state
 
 
-@more_when_slow("runs", 3, 20)
+@more_in_full("runs", 3, 20)
 def test_a_probability_of_one_in_a_million_is_found(runs: int) -> None:
     missed = torch.zeros(2, dtype=torch.long)
     for seed in range(runs):
@@ -221,7 +221,7 @@ def test_no_probability_is_above_one_after_an_extension() -> None:
 
 
 @pytest.mark.some(1)
-@more_when_slow("runs", 2, 20)
+@more_in_full("runs", 2, 20)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_rare_event_is_met_before_the_run_ends(runs: int, sign: int) -> None:
     goal = Above(0.0) if sign > 0 else Below(0.0)

@@ -28,7 +28,8 @@ from botorch_lse.strategies import (
     Straddle,
     Strategy,
 )
-from tests.covering import more_when_slow
+from botorch_lse.surrogate.settings import columns_of
+from tests.covering import more_in_full
 
 LEVEL = 0.75
 
@@ -403,7 +404,7 @@ def test_counts_are_checked(given, match):
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("runs", 8, 120)
+@more_in_full("runs", 8, 120)
 def test_few_runs_with_a_given_model_decide_a_row_wrongly(runs):
     pool, outcome, delta = line(25), Binary(), 0.2
     model = GaussianProcess(kernel(), outcome=outcome)
@@ -447,6 +448,11 @@ def test_inputs_that_rise_are_checked():
         model = GaussianProcess(outcome=Binary(), increasing=wrong)
         with pytest.raises(ValueError, match="columns of numbers of the pool"):
             Strategy(line(), Above(0.5), model=model)
+
+
+def test_an_input_by_name_and_by_number_rises_once():
+    pool = Pool(torch.rand(9, 2).double(), names=("kind", "heat"))
+    assert columns_of(["heat", 1, "kind"], pool) == (1, 0)
 
 
 def test_a_word_before_a_rising_input_is_one_column_of_the_model():

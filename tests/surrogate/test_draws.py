@@ -33,7 +33,7 @@ from botorch_lse.surrogate.draws import (
     joint_draws,
     systematic_sample,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 GRID = torch.linspace(0, 1, 14, dtype=torch.float64)
 CELLS = torch.cartesian_prod(GRID, GRID)
@@ -268,7 +268,7 @@ WEIGHTS = torch.linspace(1, 9, N).double()
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 20, 200)
+@more_in_full("runs", 20, 200)
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_intervals_of_runs_hold_as_often_as_they_say(weights, runs: int) -> None:
     pool = Pool(CELLS, weights=weights)
@@ -333,7 +333,7 @@ def test_the_most_wrong_rows_are_the_largest_number_not_refuted() -> None:
 
 
 @pytest.mark.some(0, slow=3)
-@more_when_slow("runs", 6, 60)
+@more_in_full("runs", 6, 60)
 @pytest.mark.parametrize("std", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
@@ -353,7 +353,7 @@ def test_limits_by_an_audit_hold(std: float, weights, runs: int) -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("runs", 10, 100)
+@more_in_full("runs", 10, 100)
 def test_limits_by_an_audit_hold_for_a_model_that_is_wrong(runs: int) -> None:
     # A kernel that is far too smooth, and a width of nearly nothing; with less noise
     # its own values would reject it.

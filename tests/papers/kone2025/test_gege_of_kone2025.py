@@ -12,7 +12,7 @@ from botorch_lse.papers import EGESHStrategy, GEGEBudgetStrategy, GEGEPACStrateg
 from botorch_lse.papers.kone2025.gege import OptEstimator
 from botorch_lse.papers.kone2025.least_squares import span_least_squares
 from botorch_lse.pareto import pareto_mask
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.pareto_runs import NOISE_STD, linear_problem, make, run, step
 
 X, MU = linear_problem()
@@ -85,7 +85,7 @@ def test_the_rounded_design_is_near_the_kiefer_wolfowitz_value(rounding: str) ->
 @pytest.mark.some(2)
 @pytest.mark.parametrize("budget", [40, 101, 400])
 @pytest.mark.parametrize("K", [5, 8])
-@more_when_slow("n_runs", 2, 10)
+@more_in_full("n_runs", 2, 10)
 def test_on_the_canonical_basis_gege_is_sequential_halving(
     K: int, budget: int, n_runs: int
 ) -> None:

@@ -17,7 +17,7 @@ from botorch_lse.papers.mason2022 import (
     rips_projection,
 )
 from botorch_lse.papers.mason2022.quadrature import condensed
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 N, M = 12, 3
 RNG = np.random.default_rng(3)
@@ -87,7 +87,7 @@ def test_pairs_are_directions_like_others() -> None:
     assert torch.allclose(found.norms, plain.norms, rtol=1e-10)
 
 
-@more_when_slow("n_runs", 60, 300)
+@more_in_full("n_runs", 60, 300)
 def test_error_bound_holds_under_heavy_tails(n_runs: int) -> None:
     # Noise with 2.1 degrees has variance 21. Runs of 200 draws, seeds 0, 1, ...;
     # each of the 12 directions may fail with probability 0.05 / 12.
@@ -102,7 +102,7 @@ def test_error_bound_holds_under_heavy_tails(n_runs: int) -> None:
     assert wrong <= 0.05 * n_runs
 
 
-@more_when_slow("n_runs", 80, 400)
+@more_in_full("n_runs", 80, 400)
 def test_estimates_are_unbiased_for_light_tails(n_runs: int) -> None:
     # Runs of 400 draws: the average over runs within 4 standard errors.
     runs = []

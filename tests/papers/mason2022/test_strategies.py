@@ -17,7 +17,7 @@ from botorch_lse.papers import MELKPACStrategy, MILKPACStrategy, PACStrategy
 from botorch_lse.papers.fixed_confidence import eliminate_rows
 from botorch_lse.papers.mason2022 import catoni_alpha, catoni_mean
 from botorch_lse.strategies import MILKLinearStrategy, State
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.runs import assert_same, played
 
 DELTA, BOUND, NOISE = 0.1, 1.0, 0.5
@@ -217,7 +217,7 @@ def test_milk_equals_its_algorithm_written_out() -> None:
 @pytest.mark.some(1)
 @pytest.mark.parametrize("noise", [gaussian, heavy])
 @every
-@more_when_slow("n_runs", 5, 15)
+@more_in_full("n_runs", 5, 15)
 def test_sets_are_right_also_under_heavy_tails(make, noise, n_runs: int) -> None:
     # Each instance may fail with probability 0.1, and hardly ever does.
     wrong = 0
@@ -367,7 +367,7 @@ def test_abandoned_draws_are_asked_again(share: int, make) -> None:
 
 
 @every
-@more_when_slow("budget", 20_000, 200_000)
+@more_in_full("budget", 20_000, 200_000)
 def test_a_row_that_fails_always_is_never_decided(make, budget: int) -> None:
     strategy = make(max_observations=budget)
     state = strategy.init()

@@ -10,6 +10,7 @@ from research.benchmark import engines
 from research.benchmark.__main__ import main
 from research.benchmark.engines import ENGINES
 from research.benchmark.recorded import Recorded, measure
+from tests.covering import IN_FULL
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,11 @@ def test_the_command_line_chooses_the_engine(capsys):
     ("name", "runs", "engine"),
     [
         ("lse", 1, "processes"),
-        pytest.param("regions", 1, "processes", marks=pytest.mark.exhaustive),
-        pytest.param("hrage", 1, "processes", marks=pytest.mark.exhaustive),
+        pytest.param("regions", 1, "processes", marks=IN_FULL),
+        pytest.param("hrage", 1, "processes", marks=IN_FULL),
         ("gege", 1, "dask"),
         pytest.param("milk", 1, "ray", marks=pytest.mark.engine),
-        pytest.param("audit", 40, "processes", marks=pytest.mark.exhaustive),
+        pytest.param("audit", 40, "processes", marks=IN_FULL),
     ],
 )
 def test_guarantees_are_simulated_alike_on_any_engine(name, runs, engine, capsys):

@@ -24,13 +24,13 @@ from research.benchmark.guarantee_audit import (
     simulate,
 )
 from research.benchmark.registry import Options, find
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 FAST = [scenario for scenario in SCENARIOS if not scenario.in_loop]
 CASES = [pytest.param(one, marks=[pytest.mark.slow] * (one.most > 32)) for one in FAST]
 
 
-@more_when_slow("runs", 500, 10_000)
+@more_in_full("runs", 500, 10_000)
 @pytest.mark.parametrize("scenario", CASES, ids=[scenario.name for scenario in FAST])
 def test_wrong_claims_pass_rarely_and_often_with_weak_limits(scenario, runs) -> None:
     promised = outcome(scenario, runs, 1.0).wrong

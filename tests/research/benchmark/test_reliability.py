@@ -32,14 +32,14 @@ from research.benchmark.reliability_problems import (
     log_of_lognormal,
     oscillator,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 ROUNDED = {"Rastrigin": 0.05e-2, "Ishigami": 0.022}
 """By how much a published number may be off by itself: the half of its last digit, or
 the half width of the interval that came with it."""
 
 
-@more_when_slow("n", 400_000, 4_000_000)
+@more_in_full("n", 400_000, 4_000_000)
 @pytest.mark.parametrize("name", list(CASES))
 def test_plain_draws_give_the_published_probability(name: str, n: int) -> None:
     case = CASES[name]

@@ -21,7 +21,7 @@ from botorch_lse.strategies import (
 )
 from botorch_lse.strategies.algorithm import AuditFacts
 from botorch_lse.strategies.criteria.audit import Audit
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.criteria.test_audits_of_runs import POOL, N, Stubborn
 
 KERNEL = RBFKernel().double()
@@ -98,7 +98,7 @@ def test_accepted_rows_are_measured_until_they_are_known() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n", 300, 5000)
+@more_in_full("n", 300, 5000)
 @pytest.mark.parametrize("is_gaussian", [True, False])
 def test_bounds_hold_at_all_counts_together(n, is_gaussian) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -190,7 +190,7 @@ def test_a_front_that_holds_passes(kind) -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 20, 400)
+@more_in_full("n_runs", 20, 400)
 @pytest.mark.parametrize("kind", ["known", "learnt"])
 def test_a_front_that_misses_too_many_passes_rarely(kind, n_runs) -> None:
     ends = [audited_claim(20, s, kind, 300).stop_reason for s in range(n_runs)]

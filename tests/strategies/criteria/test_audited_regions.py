@@ -26,7 +26,7 @@ from botorch_lse.strategies import (
     Strategy,
     audit,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.criteria.test_audits_of_runs import POOL, SMOOTH, N
 
 STD = 0.05
@@ -166,7 +166,7 @@ def test_what_is_near_a_level_may_be_claimed_on_either_side() -> None:
 
 
 @pytest.mark.some(0, slow=3)
-@more_when_slow("n", 20_000, 400_000)
+@more_in_full("n", 20_000, 400_000)
 @pytest.mark.parametrize("name", ["and", "band", "levels", "wide"])
 def test_noise_makes_a_wrong_row_look_right_no_more_often_than_stated(name, n) -> None:
     r"""At all its looks together, wherever it lies and however large the noise is."""
@@ -226,7 +226,7 @@ def audit_of(region, share, seed, std, **options):
 
 @pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("name", ["and", "or", "band"])
-@more_when_slow("n_runs", 20, 400)
+@more_in_full("n_runs", 20, 400)
 def test_a_claim_that_is_too_wrong_passes_rarely(name, n_runs) -> None:
     passed = 0
     for seed in range(n_runs):

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_lse import Above, GaussianProcess, Observations, Pool, State, Strategy
 from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models import Autoregressive, source_kernel
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.criteria.test_audits_of_runs import Claiming, Stubborn
 
 N, LEVEL, EPSILON = 80, 0.2, 0.1
@@ -130,7 +130,7 @@ class ClaimingTarget(Claiming):
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("n_runs", 30, 300)
+@more_in_full("n_runs", 30, 300)
 @pytest.mark.parametrize("target", NAMES)
 def test_a_claim_about_the_target_that_is_too_wrong_passes_rarely(
     target: str, n_runs: int

@@ -23,7 +23,7 @@ from botorch_lse.strategies import (
     Ordinal,
     Strategy,
 )
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 from tests.strategies.criteria.test_audits_of_runs import Claiming, Stubborn
 from tests.strategies.test_yes_or_no import kernel, line
 
@@ -94,7 +94,7 @@ def test_the_price_is_that_of_the_dearer_side_and_of_less_clear_rows() -> None:
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("n_runs", 25, 400)
+@more_in_full("n_runs", 25, 400)
 def test_a_claim_that_is_just_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, chance = claimed(11, 50)
     strategy = ClaimingOften(

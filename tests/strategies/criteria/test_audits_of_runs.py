@@ -41,7 +41,7 @@ from botorch_lse.strategies import (
 from botorch_lse.strategies.algorithm import Algorithm, AuditFacts
 from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.forecast import Forecast
-from tests.covering import more_when_slow
+from tests.covering import more_in_full
 
 GRID = torch.linspace(0, 1, 12, dtype=torch.float64)
 POOL = Pool(torch.cartesian_prod(GRID, GRID))
@@ -162,7 +162,7 @@ def test_a_right_claim_passes_at_the_price_stated_beforehand() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 25, 2000)
+@more_in_full("n_runs", 25, 2000)
 def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, truth = claimed(0.055)
     strategy = Claiming(pool, side=side, std=1.0, max_observations=300)
@@ -174,7 +174,7 @@ def test_a_claim_that_is_too_wrong_passes_rarely(n_runs) -> None:
 
 
 @pytest.mark.some(0, slow=2)
-@more_when_slow("n_runs", 30, 500)
+@more_in_full("n_runs", 30, 500)
 def test_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     r"""Values at the level, as noisy as can be: each counts as wrong."""
     pool, side, truth = claimed(0.0)
@@ -394,7 +394,7 @@ def test_a_claim_that_no_value_bears_out_is_not_confirmed() -> None:
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 15, 1000)
+@more_in_full("n_runs", 15, 1000)
 def test_a_claim_within_the_tolerance_is_rarely_given_up(n_runs) -> None:
     pool, side, truth = claimed(0.045)
     strategy = Claiming(pool, side=side, max_observations=400)
@@ -479,7 +479,7 @@ def test_learnt_noise_is_bounded_from_rows_measured_twice_before_any_is_judged()
 
 
 @pytest.mark.slow
-@more_when_slow("n_runs", 40, 1000)
+@more_in_full("n_runs", 40, 1000)
 def test_learnt_noise_does_not_let_a_wrong_claim_pass(n_runs) -> None:
     r"""The stated noise is wrong by a factor of ten, and is not used."""
     pool, side, truth = claimed(0.055)
