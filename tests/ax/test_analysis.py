@@ -51,7 +51,6 @@ from .worlds import (
 
 mpl.use("Agg")
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
 
 CARDS = [
     LevelSetAnalysis(),

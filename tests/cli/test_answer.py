@@ -38,9 +38,7 @@ KNOWN = "x,y\n" + "".join(f"{x},{hill({'x': str(x)})}\n" for x in range(0, 20, 2
 
 
 @pytest.mark.slow
-def test_the_answer_is_the_table_with_sides_in_its_own_order(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_the_answer_is_the_table_with_sides_in_its_own_order(lab: Lab) -> None:
     header, *lines = HILL.splitlines()
     lab.write("candidates.csv", "\n".join([header, *reversed(lines)]))
     lab.write("results.csv", f"{KNOWN}19,n/a\n")
@@ -78,7 +76,7 @@ def test_the_answer_is_the_table_with_sides_in_its_own_order(
 
 
 @pytest.mark.slow
-def test_answers_follow_the_files_notation(lab: Lab, closed_figures: None) -> None:
+def test_answers_follow_the_files_notation(lab: Lab) -> None:
     lab.write("candidates.csv", HILL.replace(",", ";"), "utf-8-sig")
     lab.write("results.csv", KNOWN.replace(",", ";").replace(".", ","))
     lab.call(f"{NEXT} --decimal , --noise-std 0.1")
@@ -89,9 +87,7 @@ def test_answers_follow_the_files_notation(lab: Lab, closed_figures: None) -> No
     assert (lab.folder / "found.pdf").exists()
 
 
-def test_before_a_model_is_learnt_the_answer_has_no_bounds(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_before_a_model_is_learnt_the_answer_has_no_bounds(lab: Lab) -> None:
     said = lab.call(NEXT.replace("next", "answer"))  # the first call may be this one
     assert "20 candidates: 0 measured." in said
     assert (lab.folder / "botorch-lse.toml").exists()
@@ -101,7 +97,7 @@ def test_before_a_model_is_learnt_the_answer_has_no_bounds(
 
 @pytest.mark.slow
 def test_the_picture_says_what_is_asked(
-    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.write("results.csv", KNOWN.replace("x,y", "x,y (MPa)"))
     lab.call(NEXT.replace("--above", "--below"))
@@ -154,7 +150,7 @@ def test_predictions_that_fail_are_said_in_words_of_tables() -> None:
 
 @pytest.mark.slow
 def test_numbers_stand_where_they_are_and_words_by_name(
-    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = list[Axes]()
 
@@ -183,7 +179,7 @@ def test_numbers_stand_where_they_are_and_words_by_name(
     assert len(ticks) < 9 or "5" not in ticks  # round numbers, not one for each row
 
 
-def test_doses_count_by_their_logarithm(lab: Lab, closed_figures: None) -> None:
+def test_doses_count_by_their_logarithm(lab: Lab) -> None:
     depths = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100]
     lines = [f"{depth},{heat}" for depth in depths for heat in (20, 40)]
     lab.write("candidates.csv", "\n".join(["dose [mg],heat", *lines, ""]))
@@ -204,9 +200,7 @@ def test_doses_count_by_their_logarithm(lab: Lab, closed_figures: None) -> None:
     assert "`logs` to name inputs that are numbers, but 'wood' is none" in said
 
 
-def test_large_values_with_small_differences_are_told_apart(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_large_values_with_small_differences_are_told_apart(lab: Lab) -> None:
     def high(line: Mapping[str, str]) -> str:
         return f"{10000000 + float(hill(line)):.2f}"
 
@@ -298,9 +292,7 @@ def test_an_audit_without_numbers_is_the_usual_one(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_the_line_that_the_answer_suggests_has_candidates_checked(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_the_line_that_the_answer_suggests_has_candidates_checked(lab: Lab) -> None:
     lab.write("results.csv", KNOWN)
     lab.call(f"{NEXT} --first 10 --noise-std 0.1 --epsilon 1")
     while lab.read("sheet.csv"):
@@ -315,9 +307,7 @@ def test_the_line_that_the_answer_suggests_has_candidates_checked(
 
 
 @pytest.mark.slow
-def test_an_audit_that_was_asked_for_is_told_in_the_end(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_an_audit_that_was_asked_for_is_told_in_the_end(lab: Lab) -> None:
     lab.write("results.csv", KNOWN)
     lab.call(f"{NEXT} --first 10 --noise-std 0.1 --audit 0.3,0.3 --epsilon 0.6")
     for _ in range(20):

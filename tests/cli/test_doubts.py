@@ -45,7 +45,7 @@ def test_a_slip_is_named_in_its_file_and_can_be_corrected_there(
 
 
 @pytest.mark.slow
-def test_results_of_two_kinds_are_named(lab: Lab, closed_figures: None) -> None:
+def test_results_of_two_kinds_are_named(lab: Lab) -> None:
     lab.write("results.csv", lines_of(HILL, lambda x: str(int(x > 8))))
     said = lab.call(f"{FIRST.replace('above 7', 'above 0.5')} --noise-std 0.3")
     assert "The results take only 2 different values (0, 1)." in said
@@ -77,7 +77,7 @@ def test_repeats_that_the_stated_noise_does_not_allow_are_named(lab: Lab) -> Non
 
 
 @pytest.mark.slow
-def test_noise_that_is_a_guess_can_be_measured(lab: Lab, closed_figures: None) -> None:
+def test_noise_that_is_a_guess_can_be_measured(lab: Lab) -> None:
     text = lines_of(HILL, lambda x: f"{10 - x / 3 + 2 * (-1) ** x * (x % 5):.1f}", 1)
     lab.write("results.csv", text)
     lab.call(FIRST)

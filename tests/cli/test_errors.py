@@ -311,9 +311,7 @@ def test_a_second_value_of_one_line_can_be_kept_as_a_replicate(lab: Lab) -> None
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", ["xlsx", "XLS", "ods"])
-def test_workbooks_are_refused_wherever_one_is_named(
-    lab: Lab, closed_figures: None, suffix: str
-) -> None:
+def test_workbooks_are_refused_wherever_one_is_named(lab: Lab, suffix: str) -> None:
     book = f"book.{suffix}"
     for option in ("--results", "--out"):
         said = lab.refused(f"{NEXT} {option} {book}")

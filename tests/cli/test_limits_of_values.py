@@ -26,9 +26,7 @@ def sides(lab: Lab) -> dict[int, str]:
 
 
 @pytest.mark.slow
-def test_a_limit_decides_its_candidate_and_is_not_asked_again(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_a_limit_decides_its_candidate_and_is_not_asked_again(lab: Lab) -> None:
     # At 4 the value is 5.95 and at 10 9.55: near to the level 7 for noise of 0.7.
     lab.write(
         "results.csv", results({0: "<0.5", 4: '"< 6,9"', 10: ">9", 18: "\u22640"})
@@ -76,9 +74,7 @@ def test_a_limit_from_the_sheet_goes_to_the_results_as_it_is(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(lab: Lab) -> None:
     lab.write("results.csv", results({4: "<7.5", 10: ">5"}))
     said = lab.call(CALL)
     assert "8 measured." in said
@@ -107,7 +103,7 @@ def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(
 
 
 def test_limits_reach_the_model_and_end_that_all_values_lie_on_one_side(
-    lab: Lab, closed_figures: None
+    lab: Lab,
 ) -> None:
     r"""Of a slope all values below the level are limits: "<6"."""
     values = "x,y\n" + "".join(f"{x},{x}\n" for x in range(8, 20, 2))
@@ -194,7 +190,7 @@ def test_a_limit_may_stand_for_the_value_where_somebody_says_so(lab: Lab) -> Non
 
 @pytest.mark.slow
 def test_limits_alone_decide_their_candidates_and_the_run_goes_on_to_its_end(
-    lab: Lab, closed_figures: None
+    lab: Lab,
 ) -> None:
     lab.call(NEXT)
     for _ in range(8):

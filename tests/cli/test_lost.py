@@ -71,7 +71,7 @@ def test_a_sheet_that_changes_all_the_time_is_left_alone(
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["answer.csv", "answer.png"])
 def test_an_answer_that_is_saved_meanwhile_stays(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, closed_figures: None, name: str
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     lab.call(NEXT)
     write = commands.write_answer
@@ -92,7 +92,7 @@ def test_an_answer_that_is_saved_meanwhile_stays(
 
 
 @pytest.mark.slow
-def test_links_to_another_drive_stay_links(lab: Lab, closed_figures: None) -> None:
+def test_links_to_another_drive_stay_links(lab: Lab) -> None:
     drive, away = lab.folder / "drive", lab.folder / "away"
     drive.mkdir()
     names = ("results.csv", "sheet.csv", "botorch-lse.toml", "answer.csv", "answer.png")
@@ -146,7 +146,7 @@ def test_what_forbids_writing_is_not_replaced(lab: Lab, name: str) -> None:
 
 @pytest.mark.slow
 def test_pictures_are_whole_or_as_they_were(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, closed_figures: None
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.call(NEXT)
     lab.call("answer")
@@ -193,7 +193,6 @@ class Output:
 def test_files_are_written_whoever_reads_the_words(
     lab: Lab,
     monkeypatch: pytest.MonkeyPatch,
-    closed_figures: None,
     error: OSError,
     status: int,
 ) -> None:

@@ -488,9 +488,7 @@ def test_every_mark_can_be_taken_back(lab: Lab, mark: str) -> None:
 
 
 @pytest.mark.slow
-def test_columns_that_people_add_are_kept_and_come_back(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_columns_that_people_add_are_kept_and_come_back(lab: Lab) -> None:
     lab.write("results.csv", "name,y,day\nn03,3.95,Monday\n")
     lab.call(NEXT)
     sheet = lab.read("sheet.csv")

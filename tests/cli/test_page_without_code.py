@@ -34,9 +34,7 @@ def test_there_is_no_python_on_the_page() -> None:
     assert "import " not in PAGE
 
 
-def test_four_commands_lead_from_the_table_to_the_report(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_four_commands_lead_from_the_table_to_the_report(lab: Lab) -> None:
     lab.write("candidates.csv", (DOCS / "no_code" / "candidates.csv").read_text())
     with (DOCS / "no_code" / "results.csv").open(newline="") as file:
         kept = {(one["mix"], one["repeat"]): one for one in csv.DictReader(file)}

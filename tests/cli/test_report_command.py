@@ -17,7 +17,7 @@ PLAIN = f"{NEXT} --first 10 --noise-std 0.7"
 
 
 @pytest.mark.slow
-def test_the_page_says_what_the_answer_says(lab: Lab, closed_figures: None) -> None:
+def test_the_page_says_what_the_answer_says(lab: Lab) -> None:
     lab.write("candidates.csv", HILL)
     lab.call(PLAIN)
     for _ in range(2):
@@ -101,9 +101,7 @@ def read_page(lab: Lab, name: str = "report.html") -> dict:
 
 
 @pytest.mark.slow
-def test_a_page_of_the_settings_is_written_anew_by_next_and_answer(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_a_page_of_the_settings_is_written_anew_by_next_and_answer(lab: Lab) -> None:
     said = lab.call(f"{PLAIN} --report now.html")
     assert said.endswith("Wrote now.html: load it again in the browser.\n")
     assert 'report = "now.html"' in (lab.folder / "botorch-lse.toml").read_text()
@@ -125,9 +123,7 @@ def test_a_page_of_the_settings_is_written_anew_by_next_and_answer(
     assert read_page(lab, "now.html") == before
 
 
-def test_without_the_setting_no_call_but_report_writes_a_page(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_without_the_setting_no_call_but_report_writes_a_page(lab: Lab) -> None:
     lab.call(PLAIN)
     lab.call("answer")
     assert not (lab.folder / "report.html").exists()

@@ -43,9 +43,7 @@ def test_what_is_promised_by_logarithms_holds_in_the_units_of_results() -> None:
 
 
 @pytest.mark.slow
-def test_the_answer_is_that_of_the_logarithms_in_the_units_of_results(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_the_answer_is_that_of_the_logarithms_in_the_units_of_results(lab: Lab) -> None:
     lab.write("results.csv", RESULTS)
     said = lab.call(CALL)
     assert "y against 90: " in said
@@ -81,7 +79,7 @@ def test_the_answer_is_that_of_the_logarithms_in_the_units_of_results(
 
 @pytest.mark.slow
 def test_pictures_of_logarithms_have_a_log_scale_and_units(
-    lab: Lab, closed_figures: None, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab.write("results.csv", RESULTS)
     lab.call(CALL)

@@ -360,9 +360,7 @@ def test_a_level_may_be_written_otherwise(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page_lead_to_an_answer(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_the_commands_of_the_page_lead_to_an_answer(lab: Lab) -> None:
     lab.write("candidates.csv", (DOCS / "no_code" / "candidates.csv").read_text())
     page = (DOCS / "sources.md").read_text(encoding="utf-8")
     text = page.partition("## In a table")[2].partition("\n## ")[0]

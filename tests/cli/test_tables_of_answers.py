@@ -48,7 +48,7 @@ def test_words_for_yes_and_no_are_read_in_any_case(
 
 
 @pytest.mark.slow
-def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> None:
+def test_a_run_is_played_in_probabilities(lab: Lab) -> None:
     bench = random.Random(0)
     said = lab.call(f"{CALL.replace('10', '25')} --beta 4 --first 10")
     assert "Fill in 'works': yes or no (or pass or fail, or 1 or 0), again" in said
@@ -76,9 +76,7 @@ def test_a_run_is_played_in_probabilities(lab: Lab, closed_figures: None) -> Non
 
 
 @pytest.mark.slow
-def test_grades_are_numbers_and_the_level_a_probability(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_grades_are_numbers_and_the_level_a_probability(lab: Lab) -> None:
     bench, call = random.Random(0), CALL.replace("yes-no", "grades")
     said = lab.call(f"{call.replace('10', '40')} --grades 4 --at-least 2 --beta 4")
     assert "Fill in 'works': a grade, 0 to 3, again (asked again) or n/a" in said
@@ -113,9 +111,7 @@ def test_grades_are_numbers_and_the_level_a_probability(
 
 
 @pytest.mark.slow
-def test_counts_of_events_are_numbers_and_so_is_the_level(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_counts_of_events_are_numbers_and_so_is_the_level(lab: Lab) -> None:
     bench = np.random.default_rng(0)
     call = CALL.replace("yes-no", "counts").replace("0.75", "5").replace("0.1", "0.5")
     said = lab.call(f"{call.replace('10', '40')} --beta 4 --first 10")
@@ -184,7 +180,7 @@ def test_classes_are_told_by_their_names(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_classes_are_mapped_by_their_names(lab: Lab, closed_figures: None) -> None:
+def test_classes_are_mapped_by_their_names(lab: Lab) -> None:
     lab.call(PHASES)
     for _ in range(2):
         lab.fill("sheet.csv", phase, "phase")
@@ -208,9 +204,7 @@ def test_classes_are_mapped_by_their_names(lab: Lab, closed_figures: None) -> No
 
 
 @pytest.mark.slow
-def test_an_answer_about_classes_has_the_probability_of_each(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_an_answer_about_classes_has_the_probability_of_each(lab: Lab) -> None:
     told = "".join(f"n{x:02d},{phase({'x': x})}\n" for x in (1, 8, 15, 18))
     lab.write("results.csv", f"name,phase\n{told}")
     lab.call(PHASES.replace("next", "answer"))
@@ -252,7 +246,7 @@ def test_equal_grades_decide_nothing(lab: Lab) -> None:
     assert "nothing is decided before there are grades below 2 and others" in said
 
 
-def test_counts_stand_in_two_columns(lab: Lab, closed_figures: None) -> None:
+def test_counts_stand_in_two_columns(lab: Lab) -> None:
     said = lab.call(f"{CALL} --trials n --beta 4")
     assert "Fill in 'n', the trials, and 'works': the successes, again" in said
     header = (lab.folder / "sheet.csv").read_text().splitlines()[0]
@@ -374,9 +368,7 @@ def test_a_true_value_is_a_probability(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_an_audit_tries_drawn_candidates_until_they_are_clear(
-    lab: Lab, closed_figures: None
-) -> None:
+def test_an_audit_tries_drawn_candidates_until_they_are_clear(lab: Lab) -> None:
     bench, told = random.Random(0), "--epsilon 0.2 --outcome yes-no --audit 0.3,0.2"
     call = f"next candidates.csv --above 0.5 --column works --key name --batch 8 {told}"
     said = lab.call(f"{call} --beta 4 --first 10")

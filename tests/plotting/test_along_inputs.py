@@ -27,8 +27,6 @@ from tests.plotting.test_plotting import answer, labels, seen
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
     {

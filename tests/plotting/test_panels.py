@@ -27,8 +27,6 @@ from tests.strategies import runs
 
 mpl.use("Agg")
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def cube(side=5, d=3):
     x = torch.linspace(0, 2, side, dtype=torch.float64)

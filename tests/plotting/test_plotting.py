@@ -19,8 +19,6 @@ from botorch_lse.plotting.pictures import COLOURS
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 
 def sea(with_land=True):
     r"""A 12 x 9 map with some cells missing, rows in no particular order."""

@@ -36,7 +36,6 @@ from tests.plotting.test_plotting import answer
 
 mpl.use("Agg")
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
 
 DOSE = RangeParameterConfig(
     name="dose", bounds=(1e-2, 1e2), parameter_type="float", scaling="log"

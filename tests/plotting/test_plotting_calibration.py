@@ -16,7 +16,6 @@ from botorch_lse.plotting import (
 
 mpl.use("Agg")
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
 
 NONE = torch.zeros(0).double()
 EARLIER, LATER = "predicted, earlier half", "predicted, later half"

@@ -23,8 +23,6 @@ from botorch_lse.plotting.marks import (
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-pytestmark = pytest.mark.usefixtures("closed_figures")
-
 BANDS = Scale(("#f4cf73", "#8f9a97", "#20488c"), -0.5, 2.5)
 SMOOTH = Scale("viridis", 0.0, 10.0, "weight", (0.0, 5.0, 10.0))
 LINE = Look("#1a1a1a", dash="dash")
