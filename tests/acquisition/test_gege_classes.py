@@ -195,6 +195,7 @@ def test_a_replicate_is_a_second_observation():
     torch.testing.assert_close(twice, qGEGE(model, TARGETS, 0.3)(x))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_works_in_optimize_acqf():
     acqf = qGEGE(both()[0], TARGETS, output_weights=(1.0, 0.002))

@@ -122,7 +122,7 @@ def test_the_objectives_sign_does_not_matter():
     assert one == pytest.approx(other, abs=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=2)
 @pytest.mark.parametrize("objective", ["y", "-y"])
 @pytest.mark.parametrize("constraints", [["w <= 0.9"], ["w >= -5"], []])
 def test_neither_the_sign_nor_constraints_move_the_level(objective, constraints):

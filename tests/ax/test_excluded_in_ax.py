@@ -186,7 +186,7 @@ def test_another_row_takes_the_place_in_the_open_round(tmp_path):
     assert gone not in rows_of(client.get_next_trials(100))
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, slow=1)
 @pytest.mark.filterwarnings("ignore:TypeDecorator")
 @pytest.mark.parametrize("kind", ["json", pytest.param("sql", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", [4, None])
@@ -325,7 +325,7 @@ def tell(client, strategy, trial, parameters):
     client.complete_trial(trial, {"y": (value, 1e-3)})
 
 
-@pytest.mark.some(0, slow=3)
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("how", ["failed", "by hand", "while out"])
 def test_an_audit_goes_on_without_a_row_that_it_drew(how, tmp_path):
     r"""It counts as wrong, and the next draw is measured in its place."""

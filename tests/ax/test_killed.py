@@ -92,13 +92,13 @@ def kill_at_random_moments(tmp_path, kind, n, name="LSEStrategy"):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("kind", ["json", "db"])
 def test_a_killed_run_goes_on(tmp_path, kind):
     kill_at_random_moments(tmp_path, kind, 1)
 
 
-@pytest.mark.some(0, slow=3)
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("kind", ["json", "db"])
 @pytest.mark.parametrize(
     "name", [killed.AUDITED, killed.REGION_AUDITED, killed.FRONT_AUDITED]
@@ -121,7 +121,7 @@ def test_a_run_killed_at_any_of_eight_moments_goes_on(tmp_path, kind):
     assert any(running for _, running, _ in ends)
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=3)
 @covering("kind, name", ["json", "db"], [*several.NAMES, killed.REGION], in_slow=1)
 def test_every_run_of_several_metrics_killed_at_any_moment_goes_on(
     tmp_path, kind, name

@@ -211,7 +211,7 @@ def cut_run(strategy, path=None, several="objectives", **options):
     return client, {i: p[POOL_INDEX] for i, p in out.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=2)
 @covering(
     "several, strategy",
     METRICS,

@@ -482,6 +482,7 @@ def test_words_are_learnt_alike(rounds: int, device: Device) -> None:
     side_by_side(strategy, device, of_table(WAVES[:, 0]), rounds, error=1e-2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_correlated_outputs_are_learnt_alike(device: Device) -> None:
     strategy = replace(

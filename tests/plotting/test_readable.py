@@ -171,6 +171,7 @@ def test_predictions_are_shown_for_each_output_by_its_name() -> None:
         assert figure.layout.xaxis2.title.text.startswith(f"{metric}: predicted")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_names_have_room_on_a_phone_and_scales_a_ground_in_the_dark(tmp_path) -> None:
     state = told(Above(0.2), X, named())[-1]
@@ -189,6 +190,7 @@ def test_names_have_room_on_a_phone_and_scales_a_ground_in_the_dark(tmp_path) ->
     assert grounds == ["#4b535b", "rgba(0,0,0,0)"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_wide_list_is_printed_whole_and_without_the_buttons(tmp_path) -> None:
     # On paper that is too narrow all letters become smaller.

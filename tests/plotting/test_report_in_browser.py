@@ -79,7 +79,7 @@ def test_rows_are_sorted_by_numbers_and_words_both_ways_and_back(page) -> None:
     assert words == [f"site {i}" for i in range(36)]  # site 2 before site 10
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize(
     ("text", "n"),
     [

@@ -415,6 +415,7 @@ def test_a_factory_learns_them() -> None:
     assert state.n_used == 16
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_noise_may_be_learnt() -> None:
     model = GaussianProcess(correlated=True)

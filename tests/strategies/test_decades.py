@@ -218,6 +218,7 @@ def test_a_number_beside_a_plain_one_and_an_answer() -> None:
     assert float(third.upper.max()) <= 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_correlated_outputs_may_be_logarithms() -> None:
     pool, rows = pool_of(6), torch.arange(0, 36, 2)

@@ -398,7 +398,7 @@ def test_forecast_of_a_pareto_set_is_right_within_a_factor_of_two(
         assert 0.5 <= half_way(pareto_runs.make(cls, X), mu, seed, n) <= 2
 
 
-@pytest.mark.slow
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize(
     ("cls", "n", "seed"),
     [

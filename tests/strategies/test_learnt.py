@@ -478,7 +478,7 @@ def test_a_hidden_region_is_not_overlooked_in_silence():
 
 
 @asked
-@pytest.mark.some(0, slow=3)
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("case", [case for case in PLAYED_GP if not case.is_implicit])
 def test_hidden_regions_are_overlooked_by_no_rule(case):
     assert false_ones(case, [0]) == []

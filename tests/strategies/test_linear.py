@@ -122,7 +122,7 @@ def means_of(seed: int, m: int = 1):
 # --- right answers --------------------------------------------------------------------
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, slow=4)
 @covering("make, batch_size, design", MAKERS, [None, 5, 40], ["uniform", "gaps"])
 def test_runs_end_with_the_truth(make, batch_size: int | None, design: str) -> None:
     strategy = make(batch_size=batch_size, design=design)

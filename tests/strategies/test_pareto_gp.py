@@ -322,7 +322,7 @@ def test_replay_equals_telling_one_by_one(case, options) -> None:
     assert_same(strategy, strategy.replay(state.observations, seed=3), state)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, slow=2)
 @every
 @pytest.mark.parametrize(
     "options", [FORMS[0], pytest.param(FORMS[1], marks=pytest.mark.slow)]

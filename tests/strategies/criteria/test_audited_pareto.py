@@ -226,7 +226,7 @@ def build(name="GEGE", **options):
     return {"GEGE": GEGEStrategy, "PAL": PALStrategy}[name](POOL, **known)
 
 
-@pytest.mark.some(0, slow=3)
+@pytest.mark.some(0, slow=1)
 @pytest.mark.parametrize("name", ["GEGE", "PAL", "parts"])
 def test_runs_end_audited_and_can_be_resumed_at_any_time(name) -> None:
     strategy = build(name)

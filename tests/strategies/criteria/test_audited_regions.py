@@ -224,7 +224,8 @@ def audit_of(region, share, seed, std, **options):
     return strategy, state
 
 
-@pytest.mark.some(0, slow=1)
+@pytest.mark.exhaustive
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["and", "or", "band"])
 @more_in_full("n_runs", 20, 400)
 def test_a_claim_that_is_too_wrong_passes_rarely(name, n_runs) -> None:

@@ -93,7 +93,8 @@ def test_the_price_is_that_of_the_dearer_side_and_of_less_clear_rows() -> None:
             audit_size(0.1, 0.05, **given)
 
 
-@pytest.mark.some(0, slow=2)
+@pytest.mark.exhaustive
+@pytest.mark.slow
 @more_in_full("n_runs", 25, 400)
 def test_a_claim_that_is_just_too_wrong_passes_rarely(n_runs) -> None:
     pool, side, chance = claimed(11, 50)
