@@ -71,7 +71,7 @@ PLAIN = Priors(0.5, 0.7, 1.0, False)
 """Those of results that speak for themselves.
 The medians of models of numbers, 4 and longer, suit values, which soon correct them. A
 yes or no says too little for that (docs/what_was_tried.md)."""
-VAGUE = Priors(0.38, 0.5, 0.7, True)
+NARROW = Priors(0.38, 0.5, 0.7, True)
 """Those where answers may be guesses or lapses, or where the function rises.
 With ``PLAIN`` intervals of 95 % held 88 % of guessed answers."""
 MEAN_SPREAD = 1.0
@@ -136,7 +136,7 @@ def fit_latent_gp(
     coded = [(first, n - 1) for first, n in (words or {}).items()]
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
     by_chance = isinstance(outcome, Binary) and outcome.guess + outcome.lapse > 0
-    priors = VAGUE if columns or by_chance else PLAIN
+    priors = NARROW if columns or by_chance else PLAIN
     if is_sum and columns and len(columns) < d - sum(n for _, n in coded):
         kernel = rising_kernel(d, words or {}, columns)
     else:
@@ -210,7 +210,7 @@ def rising_kernel(d: int, words: Mapping[int, int], rising: Sequence[int]) -> Ke
     terms = [scaled(without(()), REST), scaled(without(rising), CONTEXT)]
     for c in rising:
         terms.append(scaled(ProductKernel(without([c]), Slope(c)), CONTEXT))
-    return _expecting(AdditiveKernel(*terms), VAGUE)
+    return _expecting(AdditiveKernel(*terms), NARROW)
 
 
 def _expecting(kernel: Kernel, priors: Priors) -> Kernel:

@@ -15,8 +15,8 @@ from botorch_lse.models import latent
 from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
+    NARROW,
     PLAIN,
-    VAGUE,
     _Fit,
     fit_latent_gp,
     latent_kernel,
@@ -170,7 +170,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words):
     assert_gradient(fit)
 
 
-@pytest.mark.parametrize("priors", [PLAIN, VAGUE], ids=["plain", "vague"])
+@pytest.mark.parametrize("priors", [PLAIN, NARROW], ids=["plain", "narrow"])
 @pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
 def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
     given = (*given, *(None, True)[len(given) - 1 :], priors)
@@ -185,7 +185,7 @@ def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
 
 
 def test_scales_keep_their_medians_and_may_vary_less_than_those_of_numbers():
-    plain, latent = additive_kernel(4), latent_kernel(4, priors=VAGUE)
+    plain, latent = additive_kernel(4), latent_kernel(4, priors=NARROW)
     for one, other in zip(plain.kernels, latent.kernels, strict=True):
         assert other.outputscale_prior.loc == one.outputscale_prior.loc
         assert float(other.outputscale_prior.scale) == pytest.approx(0.7)
@@ -203,7 +203,7 @@ def test_scales_keep_their_medians_and_may_vary_less_than_those_of_numbers():
     ],
     ids=str,
 )
-def test_priors_are_vague_where_answers_may_be_chance(outcome, rising, spread):
+def test_priors_are_narrow_where_answers_may_be_chance(outcome, rising, spread):
     X = torch.rand(20, 2, generator=torch.Generator().manual_seed(4)).double()
     y, bounds = (X.sum(dim=-1) > 1).double(), torch.tensor([[0.0, 0], [1, 1]]).double()
     prior = fit_latent_gp(X, y, 0 * y + 1, bounds, outcome, rising=rising)
