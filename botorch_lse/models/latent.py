@@ -40,13 +40,6 @@ from botorch_lse.models.memory import remembered_point
 from botorch_lse.models.outcomes import Binary, Outcome, Results
 from botorch_lse.models.rising import RisingMean, Slope
 
-UNIT = 2.0
-"""The latent value that counts as 1 in the default priors.
-These are for values of unit variance. With 2 for 1, results are close to certain in
-parts of the pool, as they often are. With 1 probabilities were drawn to the middle: on
-nine functions intervals of 95 % held 69 % of the truth after 60 answers and 85 % after
-200, with 2 it is 85 and 91 %, and as many rows are wrong."""
-
 
 class Priors(NamedTuple):
     r"""Prior medians and spreads of lengthscales and scales.
@@ -59,19 +52,24 @@ class Priors(NamedTuple):
         of_logs: Whether a fit looks for the largest density of logarithms, which is
             at the median; that of the parameters is at smaller ones, the more so the
             wider the prior.
+        unit: The latent value that counts as 1; the noise of a yes or no is 1.
     """
 
     lengthscale: float
     spread: float
     scale_spread: float
     of_logs: bool
+    unit: float
 
 
-PLAIN = Priors(0.5, 0.7, 1.0, False)
+PLAIN = Priors(0.5, 0.7, 1.0, False, 2.0)
 """Those of results that speak for themselves.
 The medians of models of numbers, 4 and longer, suit values, which soon correct them. A
-yes or no says too little for that (docs/what_was_tried.md)."""
-NARROW = Priors(0.38, 0.5, 0.7, True)
+yes or no says too little for that (docs/what_was_tried.md). With a unit of 2, results
+are close to certain in parts of the pool, as they often are. With 1 probabilities were
+drawn to the middle: on nine functions intervals of 95 % held 69 % of the truth after 60
+answers and 85 % after 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
+NARROW = Priors(0.38, 0.5, 0.7, True, 2.0)
 """Those where answers may be guesses or lapses, or where the function rises.
 With ``PLAIN`` intervals of 95 % held 88 % of guessed answers."""
 MEAN_SPREAD = 1.0
@@ -84,11 +82,13 @@ WIDEST = 16.0
 """The largest parameter of an outcome, such as the distance of two cutpoints.
 A grade so wide is certain around its middle. A first step of the search that went
 farther ended where the posterior did not settle."""
-REST, CONTEXT = 1 / 40, 1 / 4
+REST, HEIGHT, TURN, SLOPE = 0.15, 0.1, 0.25, 1.0
 """Prior medians of scales where the function rises along some inputs.
-Of a function of all inputs; and of what other inputs do to its height and its slope."""
+Of a function of all inputs; of what other inputs do to its height and to its slope; and
+of the slope that it has everywhere. A factor of all, of median 1, says how steep it is:
+where a function rises much, all of its terms are large."""
 SPREAD = 1.0
-"""The prior standard deviation of the logarithm of rises and outcomes' parameters."""
+"""The prior standard deviation of the logarithm of outcomes' parameters."""
 FIT_STEPS = 100
 """The largest number of steps of a fit; some ten are usual."""
 ENOUGH = 1e-5
@@ -114,8 +114,8 @@ def fit_latent_gp(
 ) -> GPPrior:
     r"""The latent process whose results are likeliest, priors considered.
 
-    Kernels are those of the default models of numbers and words, in units of ``UNIT``,
-    with shorter lengthscales beforehand; the noise of a yes or no is 1.
+    Kernels are those of the default models of numbers and words, with larger scales and
+    shorter lengthscales beforehand; see ``Priors``.
 
     Args:
         X: ``n x d`` measured points.
@@ -126,8 +126,8 @@ def fit_latent_gp(
         words: The first column of each word, and its number of levels.
         is_sum: Whether the function is a sum of functions of single numbers, and of
             all; else a function of all.
-        rising: Columns of numbers along which the mean rises. A sum then has other
-            terms, if there are further inputs: see ``rising_kernel``.
+        rising: Columns of numbers along which the function rises, by which the kernel
+            has other terms: see ``rising_kernel``.
     """
     d = X.shape[-1]
     inputs = word_codes(bounds, words) if words else Normalize(d, bounds=bounds)
@@ -137,13 +137,13 @@ def fit_latent_gp(
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
     by_chance = isinstance(outcome, Binary) and outcome.guess + outcome.lapse > 0
     priors = NARROW if columns or by_chance else PLAIN
-    if is_sum and columns and len(columns) < d - sum(n for _, n in coded):
-        kernel = rising_kernel(d, words or {}, columns)
+    if columns:
+        kernel = rising_kernel(d, words or {}, columns, is_sum)
     else:
         kernel = latent_kernel(d, words, is_sum, priors)
     points, results = by_point(X, y, trials)
     given = outcome.joined(results), outcome, kernel, columns
-    fit = _Fit(inputs(X[points]), *given, priors.of_logs)
+    fit = _Fit(inputs(X[points]), *given, priors)
     start, own = fit.start, fit.results
 
     def search() -> list[float]:
@@ -152,10 +152,10 @@ def fit_latent_gp(
         x: list[float] = scipy.optimize.minimize(fit, start, **of_fit).x.tolist()
         return x
 
-    asked, told = f"{outcome}|{columns}", (fit.F, own.y, own.trials, own.place)
+    asked, told = f"{outcome}|{columns}|{priors}", (fit.F, own.y, own.trials, own.place)
     found = remembered_point(asked, kernel, told, len(start), search)
     fit.set(np.array(found))
-    unit = torch.tensor(UNIT, dtype=torch.float64)
+    unit = torch.tensor(priors.unit, dtype=torch.float64)
     parts = held(fit.mean), held(kernel), unit, 0 * unit
     return GPPrior(*parts, transform_inputs=held(inputs), outcome=fit.outcome)
 
@@ -183,34 +183,44 @@ def latent_kernel(
     return _expecting(kernel, priors)
 
 
-def rising_kernel(d: int, words: Mapping[int, int], rising: Sequence[int]) -> Kernel:
+def rising_kernel(
+    d: int, words: Mapping[int, int], rising: Sequence[int], is_sum: bool = True
+) -> Kernel:
     r"""The kernel of lines whose heights and slopes depend on other inputs.
 
     It is a sum: little of a function of all inputs, a function of those along which
-    nothing rises, and for each of the others a line, whose slope is a function of the
-    rest. With a mean that rises, this is what psychometric functions look like.
+    nothing rises, and for each of the others a line, whose slope is a number and a
+    function of the rest. With a mean that rises, this is what psychometric functions
+    look like.
 
     Args:
         d: Columns before ``word_codes``.
         words: The first column of each word, and its number of levels.
         rising: The columns after ``word_codes`` along which the function rises.
+        is_sum: Whether it is this sum; else a line, and as much of a function of all.
     """
     every = range(d - sum(levels - 1 for levels in words.values()))
     numbers = columns_of_numbers(d, words)
 
-    def without(columns: Sequence[int]) -> Kernel:
+    def without(columns: Sequence[int]) -> list[Kernel]:
         left = [c for c in every if c not in columns]
         own = [c for c in left if c in numbers]
         codes = [c for c in left if c not in numbers]
         factors: list[Kernel] = [rough_kernel(own)] if own else []
-        if codes:
-            factors.append(word_kernel(codes))
-        return factors[0] if len(factors) == 1 else ProductKernel(*factors)
+        return [*factors, word_kernel(codes)] if codes else factors
 
-    terms = [scaled(without(()), REST), scaled(without(rising), CONTEXT)]
+    def term(factors: Sequence[Kernel], scale: float) -> list[Kernel]:
+        if len(factors) > 1:
+            return [scaled(ProductKernel(*factors), scale)]
+        return [scaled(factor, scale) for factor in factors]
+
+    terms = term(without(()), REST if is_sum else SLOPE)
+    terms += term(without(rising), HEIGHT) if is_sum else []
     for c in rising:
-        terms.append(scaled(ProductKernel(without([c]), Slope(c)), CONTEXT))
-    return _expecting(AdditiveKernel(*terms), NARROW)
+        terms += term([Slope(c)], SLOPE)
+        rest = without([c]) if is_sum else []
+        terms += term([*rest, Slope(c)], TURN) if rest else []
+    return _expecting(scaled(AdditiveKernel(*terms), 1.0), NARROW)
 
 
 def _expecting(kernel: Kernel, priors: Priors) -> Kernel:
@@ -238,9 +248,9 @@ class _Fit:
         results: Their results.
         outcome: What they say of the latent function.
         kernel: A kernel with priors, whose parameters are set.
-        rising: Columns of ``F`` along which the mean rises.
-        of_logs: Whether the density is that of the logarithms of the kernel's
-            parameters; of what is left it always is.
+        rising: Columns of ``F`` along which the function rises.
+        priors: Those of the kernel, and the unit. The density of what is left is always
+            that of logarithms.
     """
 
     def __init__(
@@ -250,23 +260,22 @@ class _Fit:
         outcome: Outcome,
         kernel: Kernel,
         rising: Sequence[int] = (),
-        of_logs: bool = False,
+        priors: Priors = PLAIN,
     ) -> None:
-        self.of_parameters = float(not of_logs)
+        self.of_parameters, self.unit = float(not priors.of_logs), priors.unit
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
         self.kernel, self.outcome, self.results = kernel, outcome, results
         self.F, self.mean = F, RisingMean(rising)
-        unknowns = torch.tensor(outcome.unknowns, dtype=torch.float64)
-        # Of rises, then of the outcome's parameters, log-normal beforehand.
-        self.medians = torch.cat((self.mean.rises, unknowns))
+        # Of the outcome's parameters, log-normal beforehand.
+        self.medians = torch.tensor(outcome.unknowns, dtype=torch.float64)
         self.asked, self.others = outcome, self.medians
         self.parameters = list(term.parameters())
         # All are log-normal, so that their density has a form.
         listed: Any = kernel.named_priors()
-        priors = {id(value_of(of)): prior for _, of, prior, value_of, _ in listed}
-        of_each = [(priors[id(p)], p.numel()) for p in self.parameters]
+        known = {id(value_of(of)): prior for _, of, prior, value_of, _ in listed}
+        of_each = [(known[id(p)], p.numel()) for p in self.parameters]
         self.middles, self.spreads = (
             torch.cat([getattr(prior, name).expand(n) for prior, n in of_each])
             for name in ("loc", "scale")
@@ -286,9 +295,8 @@ class _Fit:
     @property
     def bounds(self) -> list[tuple[float, float]]:
         r"""The bounds of these."""
-        n = sum(p.numel() for p in (*self.parameters, self.mean.rises))
-        low, n_unknown = math.log(SHORTEST), len(self.asked.unknowns)
-        of_others = [(low, math.log(WIDEST))] * n_unknown
+        n, low = sum(p.numel() for p in self.parameters), math.log(SHORTEST)
+        of_others = [(low, math.log(WIDEST))] * len(self.asked.unknowns)
         of_mean = -FARTHEST_MEAN, FARTHEST_MEAN
         return [(low, math.log(LARGEST))] * n + [*of_others, of_mean]
 
@@ -296,13 +304,11 @@ class _Fit:
         r"""Give kernel, mean and outcome the parameters ``x``."""
         sizes = [part.numel() for part in (*self.parameters, self.others)]
         *parts, self.others = torch.from_numpy(x[:-1]).to(self.F).exp().split(sizes)
-        n = self.mean.rises.numel()
         with torch.no_grad():
             for target, part in zip(self.parameters, parts, strict=True):
                 target.copy_(part.view(target.shape))
-            self.mean.rises.copy_(self.others[:n])
             self.mean.constant.fill_(float(x[-1]))
-        self.outcome = self.asked.with_parameters(self.others[n:].tolist())
+        self.outcome = self.asked.with_parameters(self.others.tolist())
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         r"""The loss at ``x`` less that of the first call, and its gradient.
@@ -310,27 +316,25 @@ class _Fit:
         Its own size says nothing: of counts a constant is left out.
         """
         self.set(x)
-        mean, results = float(x[-1]), self.results
+        mean, results, unit = float(x[-1]), self.results, self.unit
         with torch.no_grad():
-            K, at = UNIT**2 * self.term.value(), UNIT * self.mean(self.F)
+            K, at = unit**2 * self.term.value(), unit * self.mean(self.F)
             # Precisions may be negative, or the sites would not be stationary.
             given = self.outcome, results, self.sites, None, self.settled
             self.sites = sites = sites_of(K, at, *given)
-            slopes = self.term.slopes(UNIT**2 * sites.slopes)
+            slopes = self.term.slopes(unit**2 * sites.slopes)
             values = torch.cat([p.detach().view(-1) for p in self.parameters])
             off = (values.log() - self.middles) / self.spreads
             by_log = slopes * values - self.of_parameters - off / self.spreads
             total = sites.log_evidence - 0.5 * (mean / MEAN_SPREAD) ** 2
-            by_value = UNIT * sites.residual
-            of_mean = float(by_value.sum()) - mean / MEAN_SPREAD**2
+            of_mean = unit * float(sites.residual.sum()) - mean / MEAN_SPREAD**2
             far = (self.others / self.medians).log() / SPREAD
             total -= 0.5 * float(far.square().sum() + off.square().sum())
             total -= self.of_parameters * float(values.log().sum())
-            by_rise = by_value @ self.mean.centred(self.F)
             near = *sites.without, sites.near
             by_outcome = self.outcome.by_parameters(results, *near)
             by_outcome = by_outcome[: len(self.asked.unknowns)]  # others are given
-            of_others = torch.cat((by_rise, by_outcome)) * self.others - far / SPREAD
+            of_others = by_outcome * self.others - far / SPREAD
         gradient = torch.cat((by_log, of_others, torch.tensor([of_mean]).to(self.F)))
         if self.first is None:
             self.first = -total

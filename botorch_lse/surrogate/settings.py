@@ -74,10 +74,10 @@ class GaussianProcess:
             their units; ``noise_std`` is then a share of the value. ``model`` and
             ``norm_bound`` are about the latent function.
         increasing: Inputs with which the quantity of an ``outcome`` rises, by name or
-            number, such as an intensity: the fitted mean rises along them, where a
-            constant would pull what is far from the data to the middle. Beside other
-            inputs the latent function is mostly a line along each, whose height and
-            slope are functions of the others (not with ``family="single"``).
+            number, such as an intensity: the latent function is then mostly a line
+            along each, where a constant would pull what is far from the data to the
+            middle. Beside other inputs its height and slope are functions of them (not
+            with ``family="single"``).
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.

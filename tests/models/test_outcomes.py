@@ -158,19 +158,20 @@ def test_trials_told_together_are_trials_told_one_by_one():
     assert torch.allclose(*found, atol=0.03)
 
 
+@pytest.mark.parametrize("priors", [PLAIN, NARROW], ids=["plain", "narrow"])
 @pytest.mark.parametrize("words", [None, {2: 3}], ids=["numbers", "words"])
-def test_gradient_of_the_fit_is_that_of_its_loss(words):
+def test_gradient_of_the_fit_is_that_of_its_loss(words, priors):
     generator = torch.Generator().manual_seed(3)
     F = torch.rand(20, 3, generator=generator, dtype=torch.float64)
     if words:
         F[:, 2] = (3 * F[:, 2]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
-    kernel = latent_kernel(5 if words else 3, words)
-    fit = _Fit(F, Results(y, 0 * y + 1), Binary(guess=0.1), kernel, [1])
+    kernel = latent_kernel(5 if words else 3, words, True, priors)
+    fit = _Fit(F, Results(y, 0 * y + 1), Binary(guess=0.1), kernel, [1], priors)
     assert_gradient(fit)
 
 
-@pytest.mark.parametrize("priors", [PLAIN, NARROW], ids=["plain", "narrow"])
+@pytest.mark.parametrize("priors", [PLAIN, NARROW])
 @pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
 def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
     given = (*given, *(None, True)[len(given) - 1 :], priors)
@@ -211,10 +212,19 @@ def test_priors_are_narrow_where_answers_may_be_chance(outcome, rising, spread):
     assert {round(float(k.lengthscale_prior.scale), 6) for k in parts} == {spread}
 
 
-def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs():
-    kernel = rising_kernel(4, {}, [1])
-    scales = torch.stack([part.outputscale.detach() for part in kernel.kernels])
-    assert scales.tolist() == pytest.approx([1 / 40, 1 / 4, 1 / 4])
+def dense(kernel, X) -> Tensor:
+    r"""The covariances of points, which its diagonal and its term must agree with."""
+    term = term_of(kernel, X)
+    assert term is not None
+    with torch.no_grad():
+        found = kernel(X).to_dense()
+        torch.testing.assert_close(kernel(X, diag=True), found.diagonal())
+        torch.testing.assert_close(term.value(), found)
+    return found
+
+
+@pytest.mark.parametrize("is_sum", [True, False])
+def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
     X = torch.rand(9, 4, generator=torch.Generator().manual_seed(2)).double()
 
     def rough(columns) -> Tensor:
@@ -222,14 +232,23 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs():
         r = 5**0.5 * torch.cdist(X[:, columns], X[:, columns]) / scale
         return (1 + r + r.square() / 3) * torch.exp(-r)
 
-    others, x = rough([0, 2, 3]), X[:, 1] - 0.5
-    wanted = rough([0, 1, 2, 3]) / 40 + others / 4 + others * x.outer(x) / 4
-    with torch.no_grad():
-        torch.testing.assert_close(kernel(X).to_dense(), wanted)
-        torch.testing.assert_close(kernel(X, diag=True), wanted.diagonal())
-        term = term_of(kernel, X)
-        assert term is not None
-        torch.testing.assert_close(term.value(), wanted)
+    every, others, x = rough([0, 1, 2, 3]), rough([0, 2, 3]), X[:, 1] - 0.5
+    lines = x.outer(x)
+    wanted = every + lines
+    if is_sum:
+        wanted = 0.15 * every + 0.1 * others + lines + 0.25 * others * lines
+    kernel = rising_kernel(4, {}, [1], is_sum)
+    torch.testing.assert_close(dense(kernel, X), wanted)
+    kernel.outputscale = 3.0  # one factor says how steep all is
+    torch.testing.assert_close(dense(kernel, X), 3 * wanted)
+
+
+def test_a_line_of_one_input_has_one_slope():
+    X = torch.rand(9, 1, generator=torch.Generator().manual_seed(2)).double()
+    r, x = 5**0.5 * (X - X.mT).abs() / 0.38, X.view(-1) - 0.5
+    little = 0.15 * (1 + r + r.square() / 3) * torch.exp(-r)
+    found = dense(rising_kernel(1, {}, [0]), X)
+    torch.testing.assert_close(found, little + x.outer(x))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +262,7 @@ def test_gradient_of_a_fit_with_lines_is_that_of_its_loss(words, rising):
         F[:, column] = (3 * F[:, column]).floor()
     y = (F[:, 0] + F[:, 1] > 1).double()
     kernel = rising_kernel(5 if words else 3, words or {}, rising)
-    fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising, True)
+    fit = _Fit(F, Results(y, 0 * y + 1), Binary(lapse=0.1), kernel, rising, NARROW)
     assert_gradient(fit)
 
 
@@ -359,7 +378,7 @@ def test_priors_of_a_fit_are_those_of_its_kernel(of_logs):
     F = torch.rand(12, 2, generator=torch.Generator().manual_seed(7)).double()
     kernel = latent_kernel(2)
     results = Results((F.sum(dim=-1) > 1).double(), 1 + 0 * F[:, 0])
-    fit = _Fit(F, results, Binary(), kernel, (), of_logs)
+    fit = _Fit(F, results, Binary(), kernel, (), PLAIN._replace(of_logs=of_logs))
     fit.settled = 1e-9
 
     def of_prior(x) -> float:
