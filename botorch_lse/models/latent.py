@@ -69,6 +69,9 @@ yes or no says too little for that (docs/what_was_tried.md). With a unit of 2, r
 are close to certain in parts of the pool, as they often are. With 1 probabilities were
 drawn to the middle: on nine functions intervals of 95 % held 69 % of the truth after 60
 answers and 85 % after 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
+CRISP = Priors(1.0, 0.7, 1.0, False, 8.0)
+"""Those of classes, of which a measurement mostly finds the right one.
+With ``PLAIN`` 1.4 times as many rows of maps had a wrong class after 100 of 1,000."""
 NARROW = Priors(0.38, 0.5, 0.7, True, 2.0)
 """Those where answers may be guesses or lapses, or where the function rises.
 With ``PLAIN`` intervals of 95 % held 88 % of guessed answers."""
@@ -111,6 +114,7 @@ def fit_latent_gp(
     words: Mapping[int, int] | None = None,
     is_sum: bool = True,
     rising: Sequence[int] = (),
+    of_class: bool = False,
 ) -> GPPrior:
     r"""The latent process whose results are likeliest, priors considered.
 
@@ -128,6 +132,7 @@ def fit_latent_gp(
             all; else a function of all.
         rising: Columns of numbers along which the function rises, by which the kernel
             has other terms: see ``rising_kernel``.
+        of_class: Whether results say if one of several classes was found.
     """
     d = X.shape[-1]
     inputs = word_codes(bounds, words) if words else Normalize(d, bounds=bounds)
@@ -136,7 +141,9 @@ def fit_latent_gp(
     coded = [(first, n - 1) for first, n in (words or {}).items()]
     columns = [c - sum(n for first, n in coded if first < c) for c in rising]
     by_chance = isinstance(outcome, Binary) and outcome.guess + outcome.lapse > 0
-    priors = NARROW if columns or by_chance else PLAIN
+    priors = CRISP if of_class else PLAIN
+    if columns or by_chance:
+        priors = NARROW
     if columns:
         kernel = rising_kernel(d, words or {}, columns, is_sum)
     else:

@@ -146,7 +146,9 @@ class ComposedStrategy(Strategy):
         facts, settings = self.goal.facts, self.model
         given = self.max_observations, self.max_repeats, self.layout
         model = settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names)
-        model = replace(model, are_classes=bool(facts.class_names))
+        if facts.class_names:
+            each = tuple(replace(one, of_class=True) for one in model.outputs)
+            model = replace(model, outputs=each, are_classes=True)
         width = RESULTS_WIDTH if model.has_outcomes else LEARNT_WIDTH
         rule = self.rule
         if rule is None:

@@ -93,6 +93,7 @@ class OutputModel:
         scale: The scale on which it is the function plus noise; ``None``: as told.
         family: See ``GaussianProcess``.
         rising: The columns along which the latent function of an outcome rises.
+        of_class: Whether results say if one of several classes was found.
     """
 
     pool: Pool
@@ -103,6 +104,7 @@ class OutputModel:
     family: str = ADDITIVE
     rising: tuple[int, ...] = ()
     scale: LogNormal | None = None
+    of_class: bool = False
 
     def check(self) -> None:
         r"""Complain if model and noise do not fit each other.
@@ -461,7 +463,7 @@ class OutputModel:
             words, is_sum = dict(self.pool.words.values()), self.family == ADDITIVE
             given = *self._with_old(history), self.pool.bounds
             parts = self.outcome, words, is_sum, self.rising
-            return latent.fit_latent_gp(*given, *parts)
+            return latent.fit_latent_gp(*given, *parts, of_class=self.of_class)
         if noise is None and self.known_noise is not None:
             # Values of several outputs come without it if it is not known of all.
             noise = self.known_noise[history.indices]

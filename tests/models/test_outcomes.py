@@ -15,6 +15,7 @@ from botorch_lse.models import latent
 from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
+    CRISP,
     NARROW,
     PLAIN,
     _Fit,
@@ -158,7 +159,7 @@ def test_trials_told_together_are_trials_told_one_by_one():
     assert torch.allclose(*found, atol=0.03)
 
 
-@pytest.mark.parametrize("priors", [PLAIN, NARROW], ids=["plain", "narrow"])
+@pytest.mark.parametrize("priors", [PLAIN, CRISP], ids=["plain", "crisp"])
 @pytest.mark.parametrize("words", [None, {2: 3}], ids=["numbers", "words"])
 def test_gradient_of_the_fit_is_that_of_its_loss(words, priors):
     generator = torch.Generator().manual_seed(3)
@@ -171,7 +172,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words, priors):
     assert_gradient(fit)
 
 
-@pytest.mark.parametrize("priors", [PLAIN, NARROW])
+@pytest.mark.parametrize("priors", [PLAIN, NARROW, CRISP])
 @pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
 def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
     given = (*given, *(None, True)[len(given) - 1 :], priors)

@@ -22,6 +22,7 @@ from botorch_lse.ax import (
     run_experiment,
 )
 from botorch_lse.ax.storage import decode_strategy, encode_strategy
+from botorch_lse.models.latent import CRISP, PLAIN
 from botorch_lse.plotting import level_set_frame, plot_level_set
 from botorch_lse.plotting.report import report_of
 from botorch_lse.strategies import (
@@ -195,6 +196,11 @@ def test_many_classes_are_looked_for_by_straddle() -> None:
     for n, wanted in ((5, ExpectedMisclassification), (6, Straddle)):
         goal = Classes(tuple(f"phase {k}" for k in range(n)))
         assert isinstance(default_rule(goal, pool).rules[0], wanted)
+
+
+def test_results_are_expected_to_be_mostly_right(answered: State) -> None:
+    for posterior in answered.belief.fits.posteriors:
+        assert float(posterior.prior.scale) == CRISP.unit > PLAIN.unit
 
 
 def test_nothing_is_learnt_while_one_class_alone_was_found() -> None:
