@@ -222,11 +222,12 @@ def rising_kernel(
         return [scaled(factor, scale) for factor in factors]
 
     terms = term(without(()), REST if is_sum else SLOPE)
-    terms += term(without(rising), HEIGHT) if is_sum else []
+    if is_sum:
+        terms += term(without(rising), HEIGHT)
     for c in rising:
         terms += term([Slope(c)], SLOPE)
-        rest = without([c]) if is_sum else []
-        terms += term([*rest, Slope(c)], TURN) if rest else []
+        if is_sum and (rest := without([c])):
+            terms += term([*rest, Slope(c)], TURN)
     return _expecting(scaled(AdditiveKernel(*terms), 1.0), NARROW)
 
 
