@@ -30,7 +30,8 @@ class RisingMean(Mean):
 
     def forward(self, x: Tensor) -> Tensor:
         r"""The means at ``... x n x d'`` points."""
-        return self.constant + LIKELY_RISE * (x[..., self.columns] - 0.5).sum(dim=-1)
+        risen = (x[..., column] - 0.5 for column in self.columns)
+        return self.constant + LIKELY_RISE * sum(risen, torch.zeros_like(x[..., 0]))
 
 
 class Slope(Kernel):
