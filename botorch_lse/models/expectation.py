@@ -24,10 +24,10 @@ STEPS = 200
 """The largest number of steps; some 10 are usual."""
 TOLERANCE = 1e-6
 """The change of a site that ends the steps, in units of its point's deviation."""
-DAMPING = (1.0, 0.5, 0.2)
-"""The shares of a step that is made: less where sites do not settle down."""
-PATIENCE = 25
-"""The number of steps until the next share of ``DAMPING``."""
+LEAST_SHARE = 0.1
+"""The least share of a step that is made.
+It is halved where a step goes back on the one before, as sites then swing about where
+they would settle down, else doubled, up to 1."""
 UNSETTLED = 1e-2
 """The change of a site after all steps that is worth a warning."""
 LEAST_VARIANCE = 1e-12
@@ -132,14 +132,19 @@ def sites_of(
         precision, weighted = map(results.by_point, (1 / noise, value / noise))
     else:
         precision, weighted = start.precision, start.weighted
-    prior, change = K.diagonal(), math.inf
-    for step in range(STEPS):
+    prior, change, share, last = K.diagonal(), math.inf, 1.0, torch.zeros_like(mean)
+    for _ in range(STEPS):
         with_sites = _WithSites(K, precision)
+        if bool((with_sites.variance <= 0).any() and (precision < 0).any()):
+            # Sites that make values less certain went farther than a process can.
+            precision = precision.clamp_min(0.0)
+            share = max(share / 2, LEAST_SHARE)
+            continue
         variance = with_sites.variance.clamp_min(LEAST_VARIANCE * prior)
         residual = with_sites.residual(weighted - precision * mean)
         m = mean + K @ residual
         # Without its own site each point is known as all the others predict it.
-        left = (1 / variance - precision).clamp_min(1 / prior)
+        left = (1 / variance - precision).clamp_min(0.1 / prior)
         cavity = 1 / left
         centre = cavity * (m / variance - weighted)
         log, slope, curve = outcome.derivatives(results, centre, cavity, (m, variance))
@@ -153,8 +158,10 @@ def sites_of(
         change = max(by_precision, by_value)
         if change < tolerance:
             break
-        share = DAMPING[min(step // PATIENCE, len(DAMPING) - 1)]
-        precision = precision + share * (new - precision)
+        last, before = new - precision, last
+        goes_back = float(last @ before) < 0
+        share = max(share / 2, LEAST_SHARE) if goes_back else min(2 * share, 1.0)
+        precision = precision + share * last
         weighted = weighted + share * (told - weighted)
     if change > UNSETTLED:
         warnings.warn(

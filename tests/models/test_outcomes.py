@@ -329,6 +329,34 @@ def test_processes_with_sites_are_those_of_dense_inverses(precision):
     torch.testing.assert_close(x + T * (K @ x), r, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("size", "lengthscale", "mean", "seed"),
+    [(6, 1.5, -4.0, 3), (8, 0.5, -4.0, 1), (8, 0.8, -5.0, 1), (8, 1.5, -4.0, 1)],
+)
+def test_sites_of_answers_that_contradict_a_mean_settle(size, lengthscale, mean, seed):
+    line = torch.linspace(0, 1, size, dtype=torch.float64)
+    X = torch.cartesian_prod(line, line)
+    outcome, generator = Binary(guess=0.5, lapse=0.04), torch.Generator()
+    latent_values = 2 * (seed % 3 - 1) + 2 * torch.sin(4 * X.sum(dim=-1) + seed)
+    draw = {"generator": generator.manual_seed(seed), "dtype": X.dtype}
+    drawn = torch.rand(2, len(X), **draw)
+    y = (drawn < outcome.value(latent_values)).double().mean(dim=0)
+    kernel = MaternKernel(nu=2.5).double()
+    kernel.lengthscale = lengthscale
+    K, at = kernel(X).to_dense().detach(), torch.full_like(y, mean)
+    results = Results(y, torch.full_like(y, 2))
+    sites = sites_of(K, at, outcome, results, None, None, 1e-9)
+    assert math.isfinite(sites.log_evidence)
+    posterior = K - K @ sites.inverse @ K
+    assert float(torch.linalg.eigvalsh(posterior)[0]) > -1e-9
+    # The moments are those with each point's results in place of its site.
+    near, centre, cavity = sites.near, *sites.without
+    _, slope, curve = outcome.derivatives(results, centre, cavity, near)
+    exact = centre + cavity * slope, cavity + cavity.square() * curve
+    torch.testing.assert_close(near, exact, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(posterior.diagonal(), near[1], rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("trials", [10, 1_000, 1_000_000])
 @pytest.mark.parametrize("outcome", [Binary(), Counts()], ids=str)
 def test_results_of_many_trials_have_their_exact_evidence(outcome, trials):
