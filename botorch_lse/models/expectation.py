@@ -32,6 +32,9 @@ UNSETTLED = 1e-2
 """The change of a site after all steps that is worth a warning."""
 LEAST_VARIANCE = 1e-12
 """The least posterior variance, in units of the prior's: what rounding leaves."""
+MOST_UNCERTAIN = 10.0
+"""The largest variance of a point without its own results, in units of the prior's.
+Where other results may be guesses, they may make it larger than before them."""
 LEAST_PRECISION = 1e-4
 """The least precision of a measurement, in units of the one of its point without it.
 Where guesses and lapses may explain an answer, it may make a latent value less certain,
@@ -144,7 +147,7 @@ def sites_of(
         residual = with_sites.residual(weighted - precision * mean)
         m = mean + K @ residual
         # Without its own site each point is known as all the others predict it.
-        left = (1 / variance - precision).clamp_min(0.1 / prior)
+        left = (1 / variance - precision).maximum(1 / (MOST_UNCERTAIN * prior))
         cavity = 1 / left
         centre = cavity * (m / variance - weighted)
         log, slope, curve = outcome.derivatives(results, centre, cavity, (m, variance))

@@ -16,6 +16,7 @@ from botorch_lse.models.expectation import _WithSites, residuals_ahead, sites_of
 from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
     CRISP,
+    GUESSED,
     NARROW,
     PLAIN,
     _Fit,
@@ -172,7 +173,7 @@ def test_gradient_of_the_fit_is_that_of_its_loss(words, priors):
     assert_gradient(fit)
 
 
-@pytest.mark.parametrize("priors", [PLAIN, NARROW, CRISP])
+@pytest.mark.parametrize("priors", [PLAIN, NARROW, GUESSED, CRISP])
 @pytest.mark.parametrize("given", [(4,), (4, {}, False), (1,), (5, {3: 2})])
 def test_lengthscales_expect_variation_whatever_the_kernel(given, priors):
     given = (*given, *(None, True)[len(given) - 1 :], priors)
@@ -195,22 +196,26 @@ def test_scales_keep_their_medians_and_may_vary_less_than_those_of_numbers():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "rising", "spread"),
+    ("outcome", "rising", "priors"),
     [
-        (Binary(), (), 0.7),
-        (Counts(), (), 0.7),
-        (Binary(guess=0.5), (), 0.5),
-        (Binary(lapse=0.04), (), 0.5),
-        (Binary(), (1,), 0.5),
+        (Binary(), (), PLAIN),
+        (Counts(), (), PLAIN),
+        (Binary(), (1,), NARROW),
+        (Binary(guess=0.5), (), GUESSED),
+        (Binary(lapse=0.04), (1,), GUESSED),
     ],
     ids=str,
 )
-def test_priors_are_narrow_where_answers_may_be_chance(outcome, rising, spread):
+def test_priors_are_those_of_outcomes_and_rising_inputs(outcome, rising, priors):
     X = torch.rand(20, 2, generator=torch.Generator().manual_seed(4)).double()
     y, bounds = (X.sum(dim=-1) > 1).double(), torch.tensor([[0.0, 0], [1, 1]]).double()
     prior = fit_latent_gp(X, y, 0 * y + 1, bounds, outcome, rising=rising)
+    assert float(prior.scale) == priors.unit
     parts = [k for k in prior.covar_module.modules() if is_of_numbers(k)]
-    assert {round(float(k.lengthscale_prior.scale), 6) for k in parts} == {spread}
+    medians = {round(float(p.lengthscale_prior.loc.exp()), 6) for p in parts}
+    assert priors.lengthscale in medians  # of one input
+    spreads = {round(float(p.lengthscale_prior.scale), 6) for p in parts}
+    assert spreads == {priors.spread}
 
 
 def dense(kernel, X) -> Tensor:
