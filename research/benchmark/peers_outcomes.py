@@ -43,12 +43,15 @@ AT = (100, 250, 500)
 """The numbers of trials after which errors are compared."""
 TEST_SEED = 99
 """The seed of the points on which all runs of a problem are scored."""
-QUASI_RANDOM = "quasi-random"
+QUASI_RANDOM, TOLD = "quasi-random", ", told the chance"
 METHODS: dict[str, Rule | None] = {
     "default": None,
     "MutualInformation": MutualInformation(),
     QUASI_RANDOM: None,
+    f"default{TOLD}": None,
+    f"{QUASI_RANDOM}{TOLD}": None,
 }
+"""Our rules. Those that are ``TOLD`` know how many answers are right by chance."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +111,18 @@ class Ours:
         self, pool: Pool, problem: Problem, job: Job, test: Tensor, q: int
     ) -> None:
         self.goal = Above(problem.level)
+        outcome = Binary(guess=problem.chance if job.method.endswith(TOLD) else 0.0)
         self.strategy = Strategy(
             pool,
             self.goal,
-            model=GaussianProcess(outcome=Binary()),
+            model=GaussianProcess(outcome=outcome),
             rule=METHODS[job.method],
             batch_size=q,
         )
         self.state, self.test, self.q = self.strategy.init(job.seed), test, q
-        self.is_random = job.method == QUASI_RANDOM
+        self.is_random = job.method.startswith(QUASI_RANDOM)
         level = torch.tensor(problem.level, dtype=torch.float64)
-        self.level = Binary().latent(level)
+        self.level = outcome.latent(level)
 
     def next(self, rows: Tensor, y: Tensor) -> tuple[Tensor, float]:
         r"""See ``Player``."""
@@ -232,7 +236,11 @@ def outcomes(options: Options) -> Report:
     for name in options.only:
         one_of(name, "--only", tuple(PROBLEMS))
     order = product(range(seeds), options.only or PROBLEMS, (*METHODS, *commands))
-    jobs = [Job(problem, method, seed) for seed, problem, method in order]
+    jobs = [
+        Job(problem, method, seed)
+        for seed, problem, method in order
+        if PROBLEMS[problem].chance or not method.endswith(TOLD)
+    ]
     play = partial(run, commands=commands)
     return report(measure(Run, play, jobs, *options.where))
 

@@ -34,12 +34,15 @@ class Problem:
         latent: From ``n x d`` points to ``n`` latent values.
         published: For each method its mean Brier scores after 100, 250 and 500 trials,
             where the authors show them.
+        chance: The share of answers that are right by chance, as whoever made the
+            experiment knows; the published methods were not told.
     """
 
     d: int
     level: float
     latent: Callable[[Tensor], Tensor]
     published: dict[str, tuple[float | None, ...]]
+    chance: float = 0.0
 
 
 def low_dimensional(u: Tensor) -> Tensor:
@@ -139,6 +142,7 @@ PROBLEMS = {
             "LocalSUR": (0.057, None, 0.022),
             "quasi-random": (0.067, None, 0.043),
         },
+        chance=0.5,
     ),
     "Hartmann, 6-D": Problem(
         6,
@@ -169,6 +173,7 @@ PROBLEMS = {
             "LocalSUR": (0.527, 0.282, 0.184),
             "quasi-random": (0.436, 0.243, 0.181),
         },
+        chance=0.5,
     ),
     "discrimination, 8-D": Problem(
         8,
@@ -184,5 +189,6 @@ PROBLEMS = {
             "LocalSUR": (0.399, 0.337, 0.309),
             "quasi-random": (0.350, 0.234, 0.187),
         },
+        chance=0.5,
     ),
 }
