@@ -30,9 +30,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_lse.functional.lookahead import IN_CACHE, Smooth, ratio_to_level
+from botorch_lse.functional.lookahead import Smooth, ratio_to_level
 from botorch_lse.functional.scores import TINY
 
+PAIRS = 2**18
+"""The number of pairs at a time, of which dozens of operations stay in a cache.
+With 2**16, as of look-ahead for numbers, threads wait for each other."""
 LITTLE, FEW_NODES = 0.3, 3
 """The largest correlation for which so few nodes are enough, as for most pairs."""
 NODES = ((0.5, 4), (0.75, 6), (0.9, 8), (1.0, 16))
@@ -87,7 +90,7 @@ class AnswerAhead:
         Args:
             covariance: ``C x T`` covariances of candidates and targets.
         """
-        size = max(1, IN_CACHE // max(1, covariance.shape[-1]))
+        size = max(1, PAIRS // max(1, covariance.shape[-1]))
         parts = (x.split(size) for x in (self.mean, self.variance, covariance))
         for mean, variance, own in zip(*parts, strict=True):
             yield replace(self, mean=mean, variance=variance), own

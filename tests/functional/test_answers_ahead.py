@@ -70,7 +70,7 @@ def test_many_pairs_have_the_values_of_few():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_candidates_may_be_taken_in_pieces(loss, monkeypatch):
-    monkeypatch.setattr(answers, "IN_CACHE", 2 * len(DISTANCE))
+    monkeypatch.setattr(answers, "PAIRS", 2 * len(DISTANCE))
     candidates = torch.linspace(-1.0, 1.0, 5).double()
     whole = AnswerAhead(candidates, candidates.square() + 2.5, 0.2, 0.1)
     covariance = COVARIANCE * candidates.unsqueeze(-1)
