@@ -140,7 +140,7 @@ def sites_of(
         with_sites = _WithSites(K, precision)
         if bool((with_sites.variance <= 0).any() and (precision < 0).any()):
             # Sites that make values less certain went farther than a process can.
-            precision = precision.clamp_min(0.0)
+            precision, change = precision.clamp_min(0.0), math.inf
             share = max(share / 2, LEAST_SHARE)
             continue
         variance = with_sites.variance.clamp_min(LEAST_VARIANCE * prior)
