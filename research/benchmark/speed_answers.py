@@ -43,24 +43,26 @@ FUNCTIONS: dict[str, tuple[type[TargetedAnswer], Score]] = {
 @entry("speed", "answers", "exact scores of an answer at 2,500 rows for 2,500 targets")
 def speed_answers(options: Options) -> Report:
     r"""Seconds of all scores, without and with the model's posterior."""
-    rows, data = [], dict[str, float]()
+    rows, data, threads = [], dict[str, float](), torch.get_num_threads()
     for d in (2, 6):
         for name in FUNCTIONS:
-            own, whole = in_fresh_process(scored, name, d, ROWS, ROUNDS)
+            own, whole = in_fresh_process(scored, name, d, ROWS, ROUNDS, threads)
             shown = target(f"{own:.2f}", own <= SECONDS)
             rows.append((name, d, shown, f"{whole:.2f}"))
             data[f"{name}, {d}-D"] = own
     head = ("scores", "inputs", "seconds", "with the posterior")
     notes = [
         f"{ROWS} rows, each a candidate and a target, after {ANSWERS} answers; medians "
-        f"of {ROUNDS} with {torch.get_num_threads()} threads; scores take at most "
+        f"of {ROUNDS} with {threads} threads; scores take at most "
         f"{SECONDS:g} s. The posterior is that of GPyTorch's variational model.",
     ]
     table = Table("Seconds of exact scores", head, rows)
     return Report("speed answers", notes, [table], (), data)
 
 
-def scored(name: str, d: int, n: int, rounds: int) -> tuple[float, float]:
+def scored(
+    name: str, d: int, n: int, rounds: int, threads: int
+) -> tuple[float, float]:
     r"""Median seconds of the scores of all rows, without and with the posterior.
 
     Args:
@@ -68,7 +70,9 @@ def scored(name: str, d: int, n: int, rounds: int) -> tuple[float, float]:
         d: The number of inputs.
         n: Rows.
         rounds: How often they are scored, after once that does not count.
+        threads: What torch may use; fresh processes have one.
     """
+    torch.set_num_threads(threads)
     pool = Pool.from_box([[0.0] * d, [1.0] * d], n)
     model = classifier(pool.X[: min(ANSWERS, n)])
     cls, score = FUNCTIONS[name]

@@ -125,7 +125,7 @@ def test_path_cost_is_measured_in_a_process_of_its_own(
 @pytest.mark.filterwarnings("ignore:Data .* is not standardized")
 @pytest.mark.parametrize("name", speed_answers.FUNCTIONS)
 def test_scores_of_an_answer_are_measured(name: str) -> None:
-    own, whole = speed_answers.scored(name, 2, 20, 1)
+    own, whole = speed_answers.scored(name, 2, 20, 1, torch.get_num_threads())
     assert min(own, whole) > 0
 
 
