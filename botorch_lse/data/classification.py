@@ -377,8 +377,12 @@ class Classification:
         return answer if self.pool is None else beside(self.pool.to_frame(), answer)
 
     def __repr__(self) -> str:
-        counts = (int(getattr(self, name).sum()) for name in SIDES)
-        words = ", ".join(f"{n} {name}" for n, name in zip(counts, SIDES, strict=True))
+        names, counts = SIDES, [int(getattr(self, name).sum()) for name in SIDES]
+        if self.classes is not None and self.class_names:
+            names = (*self.class_names, SIDES[-1])
+            every = self.classes.remainder(len(names))  # -1, not known, is the last
+            counts = torch.bincount(every, minlength=len(names)).tolist()
+        words = ", ".join(f"{n} {name}" for n, name in zip(counts, names, strict=True))
         return f"Classification({len(self)} rows: {words}; {self.guarantee})"
 
     def _repr_html_(self) -> str:

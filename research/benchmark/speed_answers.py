@@ -60,9 +60,7 @@ def speed_answers(options: Options) -> Report:
     return Report("speed answers", notes, [table], (), data)
 
 
-def scored(
-    name: str, d: int, n: int, rounds: int, threads: int
-) -> tuple[float, float]:
+def scored(name: str, d: int, n: int, rounds: int, threads: int) -> tuple[float, float]:
     r"""Median seconds of the scores of all rows, without and with the posterior.
 
     Args:

@@ -335,3 +335,8 @@ def test_reports_count_the_classes(answered: State) -> None:
 
 def test_a_state_is_said_in_a_line(answered: State) -> None:
     assert repr(answered) == "State(36 measurements, round 4: budget)"
+    found = torch.tensor([-1, 0, 1, 1, 3]).repeat(20)[: len(answered.classification)]
+    named = repr(replace(answered.classification, classes=found))
+    counts = [int((found == k).sum()) for k in (0, 1, 2, 3, -1)]
+    said = "{} solid, {} liquid, {} gas, {} none, {} undecided".format(*counts)
+    assert named.startswith(f"Classification(81 rows: {said}; ")
