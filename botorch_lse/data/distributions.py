@@ -124,7 +124,7 @@ class Distribution(ABC):
     @property
     @abstractmethod
     def d(self) -> int:
-        r"""How many inputs."""
+        r"""The number of inputs."""
 
     @abstractmethod
     def values_at(self, u: NDArray[np.float64]) -> Tensor:
@@ -173,7 +173,7 @@ class GaussianCopula(Distribution):
 
     @property
     def d(self) -> int:
-        r"""How many inputs."""
+        r"""The number of inputs."""
         return len(self.marginals)
 
     def values_at(self, u: NDArray[np.float64]) -> Tensor:
@@ -220,7 +220,7 @@ class FromOpenTURNS(Distribution):
 
     @property
     def d(self) -> int:
-        r"""How many inputs."""
+        r"""The number of inputs."""
         return int(self.given.getDimension())
 
     def values_at(self, u: NDArray[np.float64]) -> Tensor:

@@ -371,7 +371,7 @@ class SmoothRemoval(Removal):
     def parts_of_each(
         self,
     ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor, Tensor]:
-        r"""What is known of each target, weights included; each ``... x T``.
+        r"""The facts about each target that all candidates need, weights included.
 
         Returns:
             The coefficients of ``Q`` in powers of ``2 z - 1``; those of a removal up to

@@ -178,13 +178,13 @@ class LevelSetClassifier(BaseEstimator):  # type: ignore[misc]  # it has no type
         return float(np.mean(guess == (np.asarray(y) > self.threshold)))
 
     def __sklearn_tags__(self) -> Any:
-        r"""What scikit-learn must know: ``y`` is needed."""
+        r"""The tags by which scikit-learn knows that ``y`` is needed."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        r"""What is pickled: all but the model, whose priors cannot be."""
+        r"""The state to pickle: all but the model, whose priors cannot be pickled."""
         return {k: v for k, v in super().__getstate__().items() if k != "model_"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

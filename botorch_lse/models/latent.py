@@ -63,19 +63,19 @@ class Priors(NamedTuple):
 
 
 PLAIN = Priors(0.5, 0.7, 1.0, False, 2.0)
-"""Those of results that speak for themselves.
+"""The priors for results that speak for themselves.
 The medians of models of numbers, 4 and longer, suit values, which soon correct them. A
 yes or no says too little for that (docs/what_was_tried.md). With a unit of 2, results
 are close to certain in parts of the pool, as they often are. With 1 probabilities were
 drawn to the middle: on nine functions intervals of 95 % held 69 % of the truth after 60
 answers and 85 % after 200, with 2 it is 85 and 91 %, and as many rows are wrong."""
 CRISP = Priors(1.0, 0.7, 1.0, False, 8.0)
-"""Those of classes, of which a measurement mostly finds the right one.
+"""The priors for classes, of which a measurement mostly finds the right one.
 With ``PLAIN`` 1.4 times as many rows of maps had a wrong class after 100 of 1,000."""
 NARROW = Priors(0.38, 0.5, 0.7, True, 2.0)
-"""Those where the function rises along some inputs."""
+"""The priors where the function rises along some inputs."""
 GUESSED = Priors(0.36, 0.5, 0.7, True, 3.0)
-"""Those where answers may be guesses or lapses.
+"""The priors where answers may be guesses or lapses.
 They hardly correct a scale that is too small: with ``NARROW`` intervals of 95 % held
 82 % of functions drawn from a process."""
 MEAN_SPREAD = 1.0
@@ -310,7 +310,7 @@ class _Fit:
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
-        r"""The bounds of these."""
+        r"""The bounds of the parameters."""
         n, low = sum(p.numel() for p in self.parameters), math.log(SHORTEST)
         of_others = [(low, math.log(WIDEST))] * len(self.asked.unknowns)
         of_mean = -FARTHEST_MEAN, FARTHEST_MEAN

@@ -36,7 +36,7 @@ OWN_SHARE, OWN_SPREAD = 0.25, 2.0
 The second is the standard deviation of its logarithm: a source may differ from another
 one by next to nothing, or by all that it is."""
 DOUBT = 20.0
-"""How many times as likely useless sources are before any data.
+"""The odds before any data that sources are useless.
 With even odds few values make some useless sources seem to follow the target, by up to
 3 in the logarithm of the odds, and these are then paid for; of an identical source six
 rows say 30. It is as much as a 95 % level asks for."""
@@ -108,7 +108,7 @@ class SourceModel(ABC):
     knows_all_numbers: bool = False
     """Whether it takes old values at numbers that are none of the sources."""
     odds: float = 1.0
-    """How many times as likely it is as others before any data, in a choice of them."""
+    """The odds of this model before any data, in a choice of several."""
 
     @abstractmethod
     def kernel(self, parts: SourceParts) -> Kernel:

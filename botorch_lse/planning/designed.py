@@ -60,8 +60,9 @@ MAX_SWAPS = 60
 PROGRESS = 1e-9
 """The share by which a swap must lower the value: smaller gains are rounding."""
 LISTED, SAMPLED, STRIDE = 2**21, 256, 2**16
-"""About how many pairs are listed; how many targets' pairs say from which variance on;
-how many listed pairs are looked at together."""
+"""The largest lists of pairs.
+About how many pairs are listed; how many targets' pairs say from which variance on; how
+many listed pairs are looked at together."""
 
 
 # --- what a batch is to predict, and what it leaves -----------------------------------

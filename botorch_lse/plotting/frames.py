@@ -373,7 +373,7 @@ def calibration_frame(calibration: Calibration) -> pd.DataFrame:
 
 
 def importance_frame(state: State, output: int = 0) -> pd.DataFrame:
-    r"""How much of the function's variation each input explains by itself.
+    r"""The share of the function's variation that each input explains by itself.
 
     Of the variance of the function over the rows, the share that is the variance of
     its means at equal values of the input: a first-order Sobol index, if the inputs

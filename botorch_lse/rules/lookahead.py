@@ -457,7 +457,7 @@ def is_one_level(context: SelectionContext) -> bool:
 
 
 Kept = dict[int, tuple[Tensor, Tensor, Tensor, int, Tensor]]
-"""For each posterior, by the identity of its factor, the covariances that are kept.
+"""The covariances that are kept for each posterior, by the identity of its factor.
 The factor, so that its identity is not given to another one, the rows, the targets, the
 number of path rows that are taken off, and the covariances."""
 Gains = Iterator[tuple[slice, Iterator[tuple[Tensor, list[Tensor]]]]]

@@ -100,7 +100,7 @@ class _Search:
     history: Observations
 
     def settled(self, before: _Found, places: Tensor) -> _Found:
-        r"""What is believed once values in doubt are in or out.
+        r"""The belief once it is settled which values in doubt are left out.
 
         An edge or a narrow peak is not explained by all others either. So it is also
         asked whether slips, which are rare and may have any value, are likelier.

@@ -27,8 +27,9 @@ FIRST_AT_TARGET, LEAST_AT_TARGET = 2, 4
 """The number of initial rows at the target for each input, beside two, and the least.
 Its first values teach how the sources differ, the others where the level may be."""
 FIRST_AT_SOURCES, FIRST_COST = 10, 0.2
-"""The largest number of initial rows for each input at any other source, and what these
-may cost, as a share of what those at the target do. A source that turns out to tell
+"""The limits of initial rows at any other source than the target.
+The largest number for each input, and what these may cost, as a share of what those at
+the target do. A source that turns out to tell
 nothing has then cost little, and the rule asks one that tells again. At a fifth of the
 target's cost it is one row for each of the target's: fewer show no correlation."""
 SHARE_FIRST = 0.25
@@ -433,12 +434,12 @@ class FromSources(Layout):
 
     @property
     def n_sources(self) -> int:
-        r"""``M``."""
+        r"""The number of sources, ``M``."""
         return len(self.pool.sources)
 
     @property
     def n_items(self) -> int:
-        r"""``N``."""
+        r"""The number of rows of each source, ``N``."""
         return len(self.pool) // self.n_sources
 
     def knowing(self, told: Tensor) -> FromSources:

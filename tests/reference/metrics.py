@@ -80,13 +80,13 @@ Counted in the same way ``ask`` passed 124 in 17 and ``tell`` 200 in 21 before a
 from the first values on, likelihoods in closed form and models of sums came. What is
 left on these two ways hardly forwards: most are formulas with other callers, or answers
 of a goal, rule, layout or criterion that others give otherwise."""
-MOST_UNCLEAR = 15
+MOST_UNCLEAR = 0
 """Summary lines that cannot be read aloud by themselves."""
 LEAST_COMMENTS = 1.5
 """Lines with a comment, in percent."""
 _FRAGMENT = re.compile(
-    r"`|(About|Added|Bools|By|For|From|Held|How|More|None|Of|That|True|False|Above this"
-    r"|Below this|What|Where|Why)\b"
+    r"`|(About|Added|Bools|By|For|From|Held|How|More|None|Of|That|Those|True|False"
+    r"|Up to|Above this|Below this|What|Where|Why)\b"
 )
 """The start of a summary line that names nothing."""
 _NO_CODE = (

@@ -35,7 +35,7 @@ with masses of 1e-12 on other rows counts as one without them."""
 FOURTH = 3.0
 """The largest fourth derivative of Catoni's influence function, next to 0."""
 EXACT = 2000
-"""Up to so many values nothing is condensed."""
+"""The number of values up to which nothing is condensed."""
 BLOCK = 2**17
 """Entries of one block of directions times values (1 MB): what the caches like."""
 
