@@ -189,11 +189,14 @@ class Classification:
     def likeliest(self) -> Tensor | None:
         r"""The class with the largest share in each row (``N``), if classes have names.
 
-        By the means, whether the class is decided or not.
+        By the means, whether the class is decided or not. Where all classes have the
+        same, as before there is a model, it is the class of none, the last one.
         """
         if not self.class_names:
             return None
-        return torch.stack([output.mean for output in self.outputs]).argmax(dim=0)
+        share = torch.stack([output.mean for output in self.outputs])
+        is_tie = (share == share[0]).all(dim=0)
+        return share.argmax(dim=0).masked_fill(is_tie, len(self.class_names) - 1)
 
     @cached_property
     def best_guess(self) -> Tensor:
@@ -377,7 +380,8 @@ class Classification:
         return answer if self.pool is None else beside(self.pool.to_frame(), answer)
 
     def __repr__(self) -> str:
-        names, counts = SIDES, [int(getattr(self, name).sum()) for name in SIDES]
+        counts = [int(getattr(self, name).sum()) for name in SIDES]
+        names: tuple[str, ...] = SIDES
         if self.classes is not None and self.class_names:
             names = (*self.class_names, SIDES[-1])
             every = self.classes.remainder(len(names))  # -1, not known, is the last

@@ -68,6 +68,7 @@ class Content:
             behind it: how often it held is measured (``benchmark reliability``).
         confidence: Of ``posterior``, ``design`` and the sampling error, each by itself.
         meaning: What is counted, in words, such as "above" or "in the region".
+        has_model: Whether there is a model, without which ``estimate`` says nothing.
     """
 
     estimate: float
@@ -86,6 +87,7 @@ class Content:
     widened: tuple[float, float] | None = None
     confidence: float = CONFIDENCE
     meaning: str = "above"
+    has_model: bool = True
 
     def __post_init__(self) -> None:
         # Sums of masses exceed 1 by rounding, those of importance weights by chance.
@@ -176,10 +178,12 @@ class Content:
         )
 
     def __str__(self) -> str:
-        words = [
-            f"{self.estimate:.4g} of the {self.mass_in_words} is {self.meaning}; by "
-            f"decided rows between {self.lower:.4g} and {self.upper:.4g}"
-        ]
+        share = f"of the {self.mass_in_words} is {self.meaning}"
+        said = f"{self.estimate:.4g} {share}"
+        if not self.has_model:
+            said = f"No model says yet how much {share}"
+        decided = f"between {self.lower:.4g} and {self.upper:.4g}"
+        words = [f"{said}; by decided rows {decided}"]
         percent = f"{written(100 * self.confidence)} %"
         for limits, source in (
             (self.posterior, f"by the model, if it is right, with {percent}"),

@@ -9,7 +9,7 @@ from typing import ClassVar
 from botorch.exceptions.errors import BotorchTensorDimensionError
 
 from botorch_lse._device import on_cpu
-from botorch_lse._validation import kind_of
+from botorch_lse._validation import complaint, kind_of
 from botorch_lse.confidence.schedules import BetaSchedule
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
@@ -17,7 +17,7 @@ from botorch_lse.goals.base import Goal
 from botorch_lse.goals.layouts import layout_of
 from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
 from botorch_lse.goals.regions import Region
-from botorch_lse.models.outcomes import Quantity
+from botorch_lse.models.outcomes import Binary, Quantity
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
@@ -147,6 +147,13 @@ class ComposedStrategy(Strategy):
         given = self.max_observations, self.max_repeats, self.layout
         model = settings.on(self.pool, facts.n_outputs, *given, outputs=facts.names)
         if facts.class_names:
+            kinds = {type(one.outcome) for one in model.outputs}
+            if not kinds <= {Binary, type(None)}:
+                wanted = (
+                    "to be `Binary()` where classes are asked for, or to be left out"
+                )
+                came = f"got {model.outputs[0].outcome!r}"
+                raise ValueError(complaint("outcome", wanted, came))
             each = tuple(replace(one, of_class=True) for one in model.outputs)
             model = replace(model, outputs=each, are_classes=True)
         width = RESULTS_WIDTH if model.has_outcomes else LEARNT_WIDTH

@@ -1323,7 +1323,9 @@ class GaussianAlgorithm(Algorithm):
         Without them where no level is stated, there is no model yet, or it is not to be
         believed, since all values lie on one side.
         """
+        has_model = self.shown(belief).fits.is_informed
         found, goal = answer.content(confidence), self.goal
+        found = replace(found, has_model=has_model or belief.one_sided is not None)
         is_unknown = not belief.fits.is_informed or belief.one_sided is not None
         if not (isinstance(goal, Region) and self.can_draw_content) or is_unknown:
             return found
@@ -1389,6 +1391,10 @@ class GaussianAlgorithm(Algorithm):
             "there is much noise, or rows lie very near to the level, which an "
             "`epsilon` lets go to either side."
         )
+        if self.model.has_outcomes:
+            words = (
+                "Most are for rows near the level: one result tells little of a row."
+            )
         return replace(found, basis=f"{found.basis} {words}")
 
     def _forecast(self, belief: Belief, told: int) -> Forecast:
@@ -1443,17 +1449,23 @@ class GaussianAlgorithm(Algorithm):
     def _waiting_in_words(self, belief: Belief) -> str:
         r"""The reason why nothing is decided, and what the run does about it."""
         n = int(self.model.unseen(belief.fits.measured, belief.lost).sum())
+        next_ones = f"New rows come first, {n} are left."
+        if n == 0:
+            next_ones = "All rows were measured, and are measured again."
         why = "No model can be fitted yet, so nothing is decided."
         if belief.one_sided is not None:
             why = f"{belief.one_sided}, so nothing is decided."
         elif belief.is_alike:
-            why = "All values so far are equal, so no model can be fitted."
+            same = "values so far are equal"
+            if self.model.has_outcomes:
+                same = "results so far say the same"
+            why = f"All {same}, so no model can be fitted."
         elif belief.is_refuted:
             why = "What was stated does not fit the values, so nothing is decided."
-        return (
-            f"{why} New rows come first, {n} are left. To end earlier, give "
-            "`max_observations`, or an `audit` that tests rows drawn at random."
-        )
+        # An audit tests what a model says, of results that it can foresee.
+        audit = ", or an `audit` that tests rows drawn at random"
+        end = "" if self.model.has_outcomes else audit
+        return f"{why} {next_ones} To end earlier, give `max_observations`{end}."
 
     def _planned_forecast(self, belief: Belief, beta: float) -> Forecast:
         r"""The length of a plan that decides every open row at the current means.

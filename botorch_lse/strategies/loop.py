@@ -49,6 +49,8 @@ from botorch_lse.strategies.algorithm import (
     BUDGET,
     DECIDED,
     EXCLUDED,
+    EXHAUSTED,
+    OUT_OF_REACH,
     UNBIASED,
     Algorithm,
     Step,
@@ -1312,6 +1314,10 @@ class State:
     def _forecast(self) -> Forecast:
         if self.stop_reason in (DECIDED, AUDITED):
             return Forecast(0, "Everything is decided.")
+        if self.stop_reason in (EXHAUSTED, OUT_OF_REACH):
+            left = int(self.classification.undecided.sum())
+            ended = f"The run has ended ({self.stop_reason})"
+            return Forecast(None, f"{ended}: {left} rows stay undecided.")
         return self.run.forecast(self.told.n_measured)
 
     @ordinary

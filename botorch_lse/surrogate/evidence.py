@@ -160,7 +160,8 @@ class Evidence:
             if between is not None:
                 is_repeated = self.model.n_replicates(own) > 0
                 found.append(on_noise(between, is_repeated, j))
-            found.append(on_few_levels(own.y, own.indices, j))
+            if not (self.model.are_classes and j):  # of each class it would be the same
+                found.append(on_few_levels(own.y, own.indices, j))
             is_told = self.model.outputs[j].scale is None and history.yvar is None
             if len(own) and is_told:  # noise that is known is in units
                 levels = self.levels_near(j, own.y)

@@ -463,7 +463,11 @@ class OutputModel:
             words, is_sum = dict(self.pool.words.values()), self.family == ADDITIVE
             given = *self._with_old(history), self.pool.bounds
             parts = self.outcome, words, is_sum, self.rising
-            return latent.fit_latent_gp(*given, *parts, of_class=self.of_class)
+            # A fit to results that are all alike would say that others cannot be.
+            of_class, is_fitted = self.of_class, not self.are_alike(history)
+            return latent.fit_latent_gp(
+                *given, *parts, of_class=of_class, is_fitted=of_class or is_fitted
+            )
         if noise is None and self.known_noise is not None:
             # Values of several outputs come without it if it is not known of all.
             noise = self.known_noise[history.indices]

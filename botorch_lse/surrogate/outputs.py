@@ -371,6 +371,14 @@ class GaussianProcesses:
         for output, own in self._each(observations):
             if (quantity := output.outcome or output.scale) is not None:
                 quantity.check(own.y, own.replicates)
+        if self.are_classes and self.has_outcomes:
+            n_found = observations.y.sum(dim=-1)
+            worst = int(n_found.argmax()) if len(n_found) else 0
+            if len(n_found) and float(n_found[worst]) > 1 + 1e-9:
+                wanted = "to be of one class in each result"
+                came = f"that of row {int(observations.indices[worst])} is of several"
+                remedy = "Tell `goal.results(labels)`, one label for each measurement."
+                raise ValueError(complaint("y", wanted, f"got {came}", remedy))
 
     def on_scale(self, observations: Observations) -> Observations:
         r"""The measurements as the processes have them: logarithms, where these are.
@@ -413,11 +421,15 @@ class GaussianProcesses:
     def are_alike(self, history: Observations) -> bool:
         r"""Whether all values of an output are the same, so that they have no scale.
 
-        Of classes those of all outputs: only one class was found.
+        Of classes and other outcomes those of all outputs: numbers beside an answer
+        that is always yes have a model.
         """
-        pairs = zip(self.outputs, self.layout.by_output(history), strict=True)
-        alike = (len(own) > 0 and output.are_alike(own) for output, own in pairs)
-        return all(alike) if self.are_classes else any(alike)
+        pairs = list(zip(self.outputs, self.layout.by_output(history), strict=True))
+        alike = [len(own) > 0 and output.are_alike(own) for output, own in pairs]
+        if self.are_classes or all(alike):
+            return all(alike)
+        numbers = zip(self.outputs, alike, strict=True)
+        return any(same for output, same in numbers if output.outcome is None)
 
     def odd(self, history: Observations) -> Tensor:
         r"""The places in the history of values that look odd without any fit.
@@ -537,12 +549,16 @@ class GaussianProcesses:
     def allows_fit(self, history: Observations, least: int, is_complete: bool) -> bool:
         r"""Whether models can be fitted to the data; see ``OutputModel``.
 
-        Of classes those that were found must allow it, which are two at least.
+        Of classes those that were found must allow it, which are two at least, and of
+        several outputs those whose results differ.
         """
-        pairs = list(zip(self.outputs, self.layout.by_output(history), strict=True))
-        if self.are_classes:
-            pairs = [(out, own) for out, own in pairs if not out.are_alike(own)]
-        allowed = [out.allows_fit(own, least, is_complete) for out, own in pairs]
+        allowed = [
+            out.allows_fit(own, least, is_complete)
+            for out, own in zip(
+                self.outputs, self.layout.by_output(history), strict=True
+            )
+            if not ((self.are_classes or out.outcome) and out.are_alike(own))
+        ]
         return len(allowed) > 0 and all(allowed)
 
     def with_locations(self, fits: Posterior, rows: Tensor) -> Posterior:

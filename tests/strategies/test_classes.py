@@ -28,6 +28,7 @@ from botorch_lse.plotting.report import report_of
 from botorch_lse.strategies import (
     Binary,
     Classes,
+    Counts,
     ExpectedMisclassification,
     GaussianProcess,
     Random,
@@ -331,6 +332,42 @@ def test_reports_count_the_classes(answered: State) -> None:
     assert "which of solid, liquid and gas it is" in report.title.lower()
     assert "The likeliest classes, decided or not: " in words
     assert "of the pool" not in words
+
+
+def test_no_class_is_named_before_two_were_found() -> None:
+    pool, _ = map_of_phases(5)
+    strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=25, max_repeats=1)
+    told = Observations(range(25), PHASES.results(["gas"] * 25))
+    state = strategy.tell(strategy.init(seed=0), told)
+    assert set(state.classification.to_frame()["likeliest"]) == {"none"}
+    assert "No model says yet" in str(state.content())
+    assert "25 none" in report_of(state, has_pictures=False).markdown()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Observations([3, 7], [[0, 0, 1], [1, 1, 0]]),
+        Observations([3, 7], [[1, 0, 3], [3, 3, 0]], trials=4),
+    ],
+)
+def test_a_result_is_of_one_class(told: Observations) -> None:
+    pool, _ = map_of_phases(5)
+    strategy = Strategy(pool, PHASES, model=LEARNT, batch_size=2)
+    wanted = "Expected `y` to be of one class in each result, but got that of row 7"
+    with pytest.raises(ValueError, match=wanted) as e:
+        strategy.tell(strategy.init(), told)
+    assert "goal.results(labels)" in str(e.value)
+    again = Observations([3, 7], PHASES.results(["gas", "solid"]))
+    assert strategy.tell(strategy.init(), again).n_used == 2
+
+
+def test_classes_are_results_of_yes_and_no() -> None:
+    pool, _ = map_of_phases(5)
+    with pytest.raises(
+        ValueError, match=r"Expected `outcome` to be `Binary\(\)` where"
+    ):
+        Strategy(pool, PHASES, model=GaussianProcess(outcome=Counts())).init()
 
 
 def test_a_state_is_said_in_a_line(answered: State) -> None:

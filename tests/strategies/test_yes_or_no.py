@@ -191,6 +191,58 @@ def test_equal_answers_of_all_rows_teach_no_model_and_rows_are_repeated():
     assert len(strategy.ask(state)) == 6
 
 
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_numbers_are_learnt_beside_answers_that_are_all_alike(answer: float) -> None:
+    pool = line()
+    strength = 10.0 * pool.X[:, 0]
+    goal = Above(4.0, epsilon=0.2) & Above(0.5, output=1)
+    model = GaussianProcess(noise_std=(0.01, None), outcome=(None, Binary()))
+    strategy = Strategy(pool, goal, model=model, batch_size=10, max_observations=50)
+    state = strategy.init(seed=0)
+    while not state.is_done:
+        rows = strategy.ask(state).order
+        y = torch.stack((strength[rows], torch.full((len(rows),), answer)), dim=-1)
+        state = strategy.tell(state, Observations(rows, y))
+    found = state.classification
+    number, yes_no = found.outputs
+    assert torch.allclose(number.mean, strength, atol=0.1)
+    # The number alone rules rows out; of the answers nothing more is claimed than that
+    # they seem to be always the same.
+    assert bool(found.below[strength < 3.8].all())
+    assert not bool(found.above[strength < 3.8].any())
+    assert bool(((yes_no.mean > 0.5) == (answer == 1.0)).all())
+    assert "equal" not in str(state.forecast())
+
+
+def test_nothing_is_said_of_the_share_above_before_there_is_a_model() -> None:
+    strategy = Strategy(
+        line(), Above(LEVEL), model=GaussianProcess(outcome=Binary()), batch_size=31
+    )
+    state = strategy.init(seed=0)
+    assert "No model says yet how much of the pool is above" in str(state.content())
+    state = strategy.tell(state, Observations(range(31), torch.ones(31)))
+    assert "No model says yet how much of the pool is above" in str(state.content())
+    said = str(state.forecast())
+    assert "All results so far say the same" in said
+    assert "All rows were measured, and are measured again" in said
+    assert "audit" not in said
+    state = strategy.tell(state, Observations(range(31), torch.zeros(31)))
+    assert "No model" not in str(state.content())
+
+
+def test_a_run_that_may_measure_nothing_more_foresees_no_end() -> None:
+    model = GaussianProcess(outcome=Binary())
+    strategy = Strategy(line(), Above(0.5), model=model, batch_size=31, max_repeats=1)
+    generator = torch.Generator().manual_seed(0)
+    answers = (torch.rand(31, generator=generator) < 0.5).double()
+    state = strategy.tell(strategy.init(seed=0), Observations(range(31), answers))
+    assert state.stop_reason == "rows exhausted"
+    left = int(state.classification.undecided.sum())
+    forecast = state.forecast()
+    assert forecast.observations is None
+    assert f"The run has ended (rows exhausted): {left} rows" in str(forecast)
+
+
 def test_counts_of_trials_are_told_by_name():
     pool, outcome = line(), Binary()
     told = Observations([0, 15, 30], [1, 12, 20], trials=20)
