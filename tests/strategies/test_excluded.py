@@ -416,6 +416,7 @@ def test_targets_that_the_pool_does_not_tell_are_out_of_reach():
         rows = strategy.ask(state).order
         state = strategy.tell(state, Observations(rows, F[rows, 0]))
     assert state.stop_reason == "out of reach"
+    assert "The run has ended (out of reach)" in str(state.forecast())
     assert state.classification.undecided.tolist() == [True, False]
     assert len(state.history) < 60
 
