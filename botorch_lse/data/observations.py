@@ -52,6 +52,11 @@ LIMIT = (
     "`state.classification.with_limits(rows, limits, side)`."
 )
 """The remedy for a result such as <0.5 or ND."""
+IN_ORDER = (
+    "If `y` was computed from `batch.X`, which has each row once, compute it from "
+    "`pool.X[batch.order]`, which has the rows of all measurements, in order."
+)
+"""The remedy for one value for each row of a batch that repeats some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,13 @@ class Observations:
         if isinstance(given, pd.Series):
             values = in_order(values, given.index, "y", others="the `indices`")
         values, noise, outputs = _measured(values, self.yvar, self.outputs)
-        y = at_home(_values(values, n))
+        try:
+            y = at_home(_values(values, n))
+        except BotorchTensorDimensionError as error:
+            once = len(indices.unique())
+            if is_number(values) or len(values) != once or once == n:
+                raise
+            raise BotorchTensorDimensionError(f"{error} {IN_ORDER}") from error
         _set_fields(self, indices=indices, y=y, outputs=outputs)
         if self.yvar is not None:
             _set_fields(self, yvar=at_home(_variances(noise, y)))
@@ -652,7 +663,9 @@ class Batch:
     Attributes:
         indices: ``k`` rows, sorted, each once.
         counts: ``k``, how often each row is to be measured.
-        X: ``k x d``, the inputs of ``indices``, on the device of the pool.
+        X: ``k x d``, the inputs of ``indices``, on the device of the pool; those of
+            ``order``, one for each value that ``observe`` takes, are
+            ``pool.X[batch.order]``.
     """
 
     pool: Pool = field(repr=False)
@@ -717,7 +730,7 @@ class Batch:
         length = 1 if is_number(y) else len(y)
         if length != rows.numel():
             remedy = (
-                " For one mean per row say `means=True`."
+                f" For one mean per row say `means=True`. {IN_ORDER}"
                 if not means and length == self.indices.numel()
                 else ""
             )

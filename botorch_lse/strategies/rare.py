@@ -59,7 +59,7 @@ def extended(state: State, n: int) -> State:
         >>> strategy = Strategy(pool, Above(0.5), model=model, beta=4.0)
         >>> state = strategy.init()
         >>> batch = strategy.ask(state)
-        >>> state = strategy.tell(state, batch.observe(batch.X.sum(dim=-1)))
+        >>> state = strategy.tell(state, batch.observe(pool.X[batch.order].sum(dim=-1)))
         >>> state = extended(state, 32)
         >>> state.n_used, len(state.strategy.pool)
         (1, 96)

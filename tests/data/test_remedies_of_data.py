@@ -411,6 +411,12 @@ BOTH = pd.concat([PLAIN, PLAIN.assign(round=np.nan)], ignore_index=True)
 VALUES = Observations([0, 1], [1.0, 2.0])
 case(
     "observations:Observations.__post_init__#1",
+    lambda: Observations(BATCH.order, BATCH.X.squeeze(-1)),
+    "compute it from `pool.X[batch.order]`",
+    lambda: len(Observations(BATCH.order, BARE.X[BATCH.order].squeeze(-1))) == 3,
+)
+case(
+    "observations:Observations.__post_init__#2",
     lambda: Observations([0, 1], [1.0, 2.0], round=[0, -1]),
     "`round` to be one number of at least 0 per entry (2)",
     lambda: len(Observations([0, 1], [1.0, 2.0], round=[0, 1])) == 2,
@@ -534,8 +540,9 @@ case(
 case(
     "observations:Batch.observe#2",
     lambda: BATCH.observe([1.0, 2.0]),
-    "For one mean per row say `means=True`",
+    "For one mean per row say `means=True`. If `y` was computed from `batch.X`, which",
     lambda: BATCH.observe([1.0, 2.0], [0.1, 0.1 / 2], means=True).n_measured == 3,
+    lambda: BATCH.observe(BARE.X[BATCH.order].squeeze(-1)).y.tolist() == [2, 0, 2],
 )
 SWAPPED = Batch(BARE, torch.tensor([2, 0, 1]), 0)
 BY_LABEL = pd.Series([1.0, 2.0, 3.0], index=[1, 0, 2])
