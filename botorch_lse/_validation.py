@@ -457,8 +457,10 @@ def _only_numbers(
         if values.layout is not torch.strided:
             raise ValueError(f"{wanted} a sparse tensor. Write `{name}.to_dense()`.")
         if values.is_complex() or (values.dtype == torch.bool and not booleans):
-            raise ValueError(f"{wanted} {values.dtype}. {CONVERT}")
+            remedy = _conversion(values, [values], name, what)
+            raise ValueError(f"{wanted} {values.dtype}. {remedy}")
         return values.detach()
+    given = values
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
@@ -476,12 +478,43 @@ def _only_numbers(
         )
         if refused:
             entry = next(v for v in values.flat if type(v) in refused)
-            raise ValueError(
-                f"{wanted} {type(entry).__name__} {reprlib.repr(entry)}. {CONVERT}"
-            )
+            came = f"{type(entry).__name__} {reprlib.repr(entry)}"
+            others = [v for v in values.flat if type(v) in refused]
+            remedy = _conversion(given, others, name, what)
+            raise ValueError(f"{wanted} {came}. {remedy}")
     elif values.dtype.kind not in ("iufb" if booleans else "iuf"):
-        raise ValueError(f"{wanted} values of type {values.dtype}. {CONVERT}")
+        remedy = _conversion(given, values.ravel().tolist(), name, what)
+        raise ValueError(f"{wanted} values of type {values.dtype}. {remedy}")
     return values
+
+
+def _conversion(given: Any, refused: list[Any], name: str, what: str) -> str:
+    r"""Say what makes numbers of values that are refused, by the kind of the first.
+
+    Args:
+        given: All values, as they came.
+        refused: Those that are refused.
+        name: The argument's name.
+        what: What is wanted, "numbers" or "whole numbers".
+    """
+    first = refused[0] if refused else None
+    if _is_boolean(first):
+        if what != "numbers":
+            return f"`np.flatnonzero({name})` gives the places of the true ones."
+        way = f"np.array({name}, dtype=float)"
+        if isinstance(given, Tensor):
+            way = f"{name}.double()"
+        elif hasattr(given, "astype"):  # keeps its labels
+            way = f"{name}.astype(float)"
+        return f"Write `{way}` where they stand for 1 and 0."
+    if not isinstance(first, str) or what != "numbers":
+        return CONVERT
+    words = sorted({word for word in refused if isinstance(word, str)})
+    if any(map(str.isdigit, "".join(words))):
+        return f"Write `pd.to_numeric({name})`."
+    codes = ", ".join(f"{word!r}: {k}" for k, word in enumerate(words[:5]))
+    codes += ", ..." * (len(words) > 5)
+    return f"Say what each word stands for: `pd.Series({name}).map({{{codes}}})`."
 
 
 def real_matrix(values: Any, name: str) -> Tensor:

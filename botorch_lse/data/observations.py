@@ -15,7 +15,6 @@ from torch import Tensor
 from botorch_lse._device import at_home, ordinary
 from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import (
-    CONVERT,
     complaint,
     is_number,
     non_negative_vector,
@@ -46,7 +45,7 @@ from botorch_lse.data.pool import SOURCE, Pool, _set_fields
 
 POOL_INDEX, ROUND = "pool_index", "round"
 """The columns of a sheet that say which row was measured, and in which round."""
-_IS_LIMIT = re.compile(r"got str '\s*([<>\u2264\u2265]|n\.?d\.?')", re.IGNORECASE)
+_IS_LIMIT = re.compile(r"got str '\s*([<>\u2264\u2265].*?|n\.?d\.?)'\.", re.IGNORECASE)
 LIMIT = (
     "A limit is no value: leave its line out, `strategy.exclude` its row, and read "
     "`state.classification.with_limits(rows, limits, side)`."
@@ -460,9 +459,10 @@ def _results(values: Any, name: str, *, gaps: bool = False) -> Tensor:
     try:
         return real_numbers(values, name, gaps=gaps)
     except ValueError as error:
-        if not _IS_LIMIT.search(str(error)):
+        limit = _IS_LIMIT.search(str(error))
+        if limit is None:
             raise
-        raise ValueError(str(error).replace(CONVERT, LIMIT)) from error
+        raise ValueError(f"{str(error)[: limit.end()]} {LIMIT}") from error
 
 
 def _parsed(entry: Any) -> Any:

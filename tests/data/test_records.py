@@ -675,6 +675,46 @@ def test_only_real_numbers_are_measured_values(values, got) -> None:
         batch.observe(values)
 
 
+SERIES = pd.Series([True, False], index=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [True, False],
+        [[True], [False]],
+        [torch.tensor(True), 0.0],
+        np.array([True, False]),
+        torch.tensor([True, False]),
+        SERIES,
+        SERIES.astype("boolean"),
+        SERIES.astype("category"),
+        SERIES.to_frame(),
+        ["yes", "no"],
+        np.array(["yes", "no"]),
+        SERIES.map({True: "pass", False: "fail"}),
+        ["1", "0.0"],
+        pd.Series(["1", "0.0"]),
+    ],
+)
+def test_what_looks_like_numbers_becomes_them_as_is_advised(y) -> None:
+    with pytest.raises(ValueError, match="`y` to hold numbers") as raised:
+        Observations([0, 1], y)
+    code = str(raised.value).split("`")[3]
+    told = Observations([0, 1], eval(code, {"np": np, "pd": pd, "y": y}))
+    assert told.y.flatten().tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("as_rows", [list, np.array, pd.Series, torch.tensor])
+def test_marked_rows_become_numbers_of_rows_as_is_advised(as_rows) -> None:
+    indices = as_rows([False, True])
+    with pytest.raises(ValueError, match="`indices` to hold whole numbers") as raised:
+        Observations(indices, [2.5])
+    code = str(raised.value).split("`")[3]
+    rows = eval(code, {"np": np, "indices": indices})
+    assert Observations(rows, [2.5]).indices.tolist() == [1]
+
+
 @pytest.mark.parametrize(
     "rows",
     [[True, 1], [0, 2**63], [0.0, 2.0**60], np.array([0, 2**63], dtype="uint64")],
