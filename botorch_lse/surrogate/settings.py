@@ -105,6 +105,10 @@ class GaussianProcess:
             of_type(one, Quantity | None, "outcome", "an outcome", remedy)
         has_latent = any(isinstance(one, Outcome) for one in outcomes)
         is_learnt = has_latent and self.model is None
+        if not hasattr(self.increasing, "__len__"):
+            wanted, came = "to be a list of columns", f"got {self.increasing!r}"
+            remedy = 'Write `["dose"]` or `[0]`.'
+            raise ValueError(complaint("increasing", wanted, came, remedy))
         if not is_learnt and len(self.increasing):
             wanted = (
                 "to be left out without an `outcome` of results, and with a `model`"
@@ -261,14 +265,15 @@ def columns_of(inputs: Sequence[str | int], pool: Pool) -> tuple[int, ...]:
     """
     names = list(pool.names or ())
     words = {c for first, n in pool.words.values() for c in range(first, first + n)}
+    numbers = [c for c in range(pool.d) if c not in words]
     found: list[int] = []
     if isinstance(inputs, str):
         inputs = [inputs]
     for one in inputs:
         column: Any = names.index(one) if one in names else one
         is_number = isinstance(column, int) and not isinstance(column, bool)
-        if not is_number or column not in range(pool.d) or column in words:
-            known = names or f"0 to {pool.d - 1}"
+        if not is_number or column not in numbers:
+            known = [names[c] for c in numbers] if names else f"0 to {pool.d - 1}"
             wanted = f"to be columns of numbers of the pool, {known}"
             raise ValueError(complaint("increasing", wanted, f"got {one!r}"))
         found.append(column)

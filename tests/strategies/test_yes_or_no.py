@@ -532,10 +532,19 @@ def test_intervals_of_guessed_answers_hold_functions_that_vary_much():
 def test_inputs_that_rise_are_checked():
     with pytest.raises(ValueError, match="without an `outcome`"):
         GaussianProcess(increasing=(0,))
+    for wrong in (True, 0, None):
+        with pytest.raises(ValueError, match=r"a list of columns.* `\[0\]`"):
+            GaussianProcess(outcome=Binary(), increasing=wrong)
     for wrong in (("heat",), (3,), (True,)):
         model = GaussianProcess(outcome=Binary(), increasing=wrong)
         with pytest.raises(ValueError, match="columns of numbers of the pool"):
             Strategy(line(), Above(0.5), model=model)
+    pool = Pool(pd.DataFrame({"v": ["a", "b", "c"], "dose": [1.0, 2.0, 3.0]}))
+    for wrong in ("v", "v=a", 0):
+        with pytest.raises(ValueError, match=r"the pool, \['dose'\], but") as raised:
+            columns_of([wrong], pool)
+        known = eval(str(raised.value).split("pool, ")[1].split(", but")[0])
+        assert columns_of(known, pool) == (3,)
 
 
 def test_an_input_by_name_and_by_number_rises_once():
