@@ -478,22 +478,27 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     until = "nothing is decided before,"
     if model.n_first < wanted:
         until = f"nothing is decided before there are {wanted}:"
+    alike = ""
+    if found.kind is not None and state.belief.is_alike:
+        alike = "All results so far are alike: nothing is decided before there are "
+        alike += found.kind.contrast
     if run.stop_reason is not None:
         lines.append(ENDS[run.stop_reason] + one_sided(run))
+        if alike and bool(answer.undecided.any()):
+            lines.append(f"{alike}.")
     elif n < min(model.n_first, wanted):
         lines.append(
             f"The first {model.n_first} measurements are spread over the table, and "
             f"{until} {wanted - n} to go. (The setting first says how many.)"
         )
+    elif alike:
+        new = model.unseen(state.belief.fits.measured, state.belief.lost)
+        come = "new candidates come first" if new.any() else "all are measured again"
+        lines.append(f"{alike}, and {come}.")
     elif n < wanted:
         lines.append(
             "A model of these values chooses what to measure next, and "
             f"{until} {wanted - n} to go."
-        )
-    elif found.kind is not None and not state.belief.fits.is_informed:
-        lines.append(
-            "All results so far are alike: nothing is decided before there are "
-            f"{found.kind.contrast}, and new candidates come first."
         )
     else:
         lines.append(foreseen(run))

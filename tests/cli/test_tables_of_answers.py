@@ -286,7 +286,35 @@ def test_equal_results_decide_nothing(lab: Lab) -> None:
     with_results(lab, *(f"n{x:02d},yes" for x in range(20)))
     said = lab.call(CALL)
     assert "0 above, 0 below, 20 undecided" in said
-    assert "All results so far are alike: nothing is decided before there are a" in said
+    alike = "All results so far are alike: nothing is decided before there are a yes"
+    assert f"{alike} and a no, and all are measured again." in said
+    (lab.folder / "sheet.csv").unlink()
+    (lab.folder / "botorch-lse.toml").unlink()
+    said = lab.call(f"{CALL} --max-repeats 1")
+    assert f"No candidate is left to measure.\n{alike} and a no.\n" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "contrast"),
+    [
+        ("yes-no", "no", "a yes and a no"),
+        ("classes --classes a,b", "a", "two classes"),
+        ("counts", "0", "two different counts"),
+        ("grades --grades 3 --at-least 2", "1", "grades below 2 and others"),
+    ],
+)
+def test_equal_results_teach_no_model(
+    lab: Lab, kind: str, result: str, contrast: str
+) -> None:
+    table = [f"{i * 7 % 40},{i * i % 41},{i**3 % 37},n{i:02d}" for i in range(40)]
+    lab.write("candidates.csv", "\n".join(["x,y,z,name", *table, ""]))
+    with_results(lab, *(f"n{i:02d},{result}" for i in range(16)))
+    call = CALL.replace("yes-no", kind)
+    if "classes" in kind:
+        call = call.replace("--above 0.75", "").replace("--epsilon 0.1", "")
+    said = lab.call(call)
+    assert "A model of these values" not in said
+    assert f"before there are {contrast}, and new candidates come first." in said
 
 
 @pytest.mark.some(1)
