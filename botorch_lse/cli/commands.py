@@ -17,7 +17,7 @@ from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
 from botorch_lse.cli.cells import CODE_PAGES, WORKBOOKS, write_table, writing
 from botorch_lse.cli.doubts import in_table_words, place_of
-from botorch_lse.cli.kinds import AGAIN
+from botorch_lse.cli.kinds import AGAIN, Labels
 from botorch_lse.cli.measurements import (
     FAILED,
     MEASURED,
@@ -320,7 +320,8 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
             f"{outcome.wrong} wrong. {_end_of(outcome)}",
             flush=True,
         )
-    print(expected(outcomes, truth.state.n_used))
+    are_classes = isinstance(run.settings.kind, Labels)
+    print(expected(outcomes, truth.state.n_used, are_classes=are_classes))
 
 
 def noise_of(run: Run, truth: Truth) -> str:
@@ -341,12 +342,15 @@ def _end_of(outcome: Outcome) -> str:
     return ENDS.get(outcome.reason, "")
 
 
-def expected(outcomes: Sequence[Outcome], begun: int) -> str:
+def expected(
+    outcomes: Sequence[Outcome], begun: int, *, are_classes: bool = False
+) -> str:
     r"""The expected number of measurements, in a sentence.
 
     Args:
         outcomes: Simulated runs.
         begun: Measurements that are there already.
+        are_classes: Whether they find classes, which no epsilon makes quicker.
     """
     counts = sorted(outcome.n for outcome in outcomes)
     more = " more" if begun else ""
@@ -356,8 +360,9 @@ def expected(outcomes: Sequence[Outcome], begun: int) -> str:
     if open_:
         said += (
             f", or more: {open_} of {_counted(len(counts), 'run')} ended before all "
-            "was decided. A larger epsilon takes fewer"
+            "was decided"
         )
+        said += "" if are_classes else ". A larger epsilon takes fewer"
     return f"{said}."
 
 

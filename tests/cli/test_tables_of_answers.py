@@ -225,6 +225,7 @@ def test_classes_are_simulated_by_a_column_of_true_ones(lab: Lab) -> None:
     said = lab.call(f"{call} --runs 2 --most 24")
     assert "the column truth; results are drawn by its classes" in said
     assert "decided, 0 wrong" in said
+    assert "epsilon" not in said
 
 
 @pytest.mark.slow
