@@ -194,9 +194,18 @@ class Candidates:
         rest = (name for name in self.table.header if name not in used)
         return [name for name in rest if len({*self.table.texts(name)}) > 1]
 
-    def described(self) -> list[str]:
-        r"""A line for each column of the table: what it was understood to be."""
-        return [f"{name}: {self._meaning(name)}" for name in self.table.header]
+    def described(self, trials: str | None = None) -> list[str]:
+        r"""A line for each column of the table: what it was understood to be.
+
+        Args:
+            trials: The column of how many trials a line has, if results count them.
+        """
+        plan = None if trials is None else self.table.column(trials)
+        planned = "how many trials are planned"
+        return [
+            f"{name}: {planned if name == plan else self._meaning(name)}"
+            for name in self.table.header
+        ]
 
     def _meaning(self, name: str) -> str:
         if name == self.key:

@@ -133,7 +133,7 @@ def understood(run: Run) -> str:
         if table.path.suffix.casefold() in WORKBOOKS:
             how = "a workbook, of which the values are read"
         lines.append(f"{table.name}: {n}; {how}.")
-        lines += [f"  {said}" for said in candidates.described()]
+        lines += [f"  {said}" for said in candidates.described(found.trials)]
         if run.measured.sources:
             lines.append(of_sources(run))
         if table.doubt:

@@ -276,7 +276,8 @@ def test_trials_may_be_planned_for_each_candidate(lab: Lab) -> None:
         *(f"{line},{10 + i % 2}" for i, line in enumerate(lines[1:])),
     ]
     lab.write("candidates.csv", "\n".join(table))
-    lab.call(f"{CALL} --trials n")
+    said = lab.call(f"{CALL} --trials n")
+    assert "\n  n: how many trials are planned\n" in said
     assert run_of_files().settings.inputs == ("x",)
     lines = lab.read("sheet.csv")
     assert {line["n"] for line in lines} == {"10", "11"}
