@@ -457,7 +457,7 @@ def _only_numbers(
         if values.layout is not torch.strided:
             raise ValueError(f"{wanted} a sparse tensor. Write `{name}.to_dense()`.")
         if values.is_complex() or (values.dtype == torch.bool and not booleans):
-            remedy = _conversion(values, [values], name, what)
+            remedy = _conversion(values, [values], name, what, values.ndim)
             raise ValueError(f"{wanted} {values.dtype}. {remedy}")
         return values.detach()
     given = values
@@ -480,15 +480,16 @@ def _only_numbers(
             entry = next(v for v in values.flat if type(v) in refused)
             came = f"{type(entry).__name__} {reprlib.repr(entry)}"
             others = [v for v in values.flat if type(v) in refused]
-            remedy = _conversion(given, others, name, what)
+            remedy = _conversion(given, others, name, what, values.ndim)
             raise ValueError(f"{wanted} {came}. {remedy}")
     elif values.dtype.kind not in ("iufb" if booleans else "iuf"):
-        remedy = _conversion(given, values.ravel().tolist(), name, what)
+        others = values.ravel().tolist()
+        remedy = _conversion(given, others, name, what, values.ndim)
         raise ValueError(f"{wanted} values of type {values.dtype}. {remedy}")
     return values
 
 
-def _conversion(given: Any, refused: list[Any], name: str, what: str) -> str:
+def _conversion(given: Any, refused: list[Any], name: str, what: str, ndim: int) -> str:
     r"""Say what makes numbers of values that are refused, by the kind of the first.
 
     Args:
@@ -496,25 +497,26 @@ def _conversion(given: Any, refused: list[Any], name: str, what: str) -> str:
         refused: Those that are refused.
         name: The argument's name.
         what: What is wanted, "numbers" or "whole numbers".
+        ndim: The number of dimensions of the values.
     """
-    first = refused[0] if refused else None
-    if _is_boolean(first):
-        if what != "numbers":
-            return f"`np.flatnonzero({name})` gives the places of the true ones."
-        way = f"np.array({name}, dtype=float)"
-        if isinstance(given, Tensor):
-            way = f"{name}.double()"
-        elif hasattr(given, "astype"):  # keeps its labels
-            way = f"{name}.astype(float)"
-        return f"Write `{way}` where they stand for 1 and 0."
-    if not isinstance(first, str) or what != "numbers":
-        return CONVERT
+    is_bool = bool(refused) and _is_boolean(refused[0])
+    if what != "numbers":
+        places = f"`np.flatnonzero({name})` gives the places of the true ones."
+        return places if is_bool else CONVERT
     words = sorted({word for word in refused if isinstance(word, str)})
-    if any(map(str.isdigit, "".join(words))):
-        return f"Write `pd.to_numeric({name})`."
-    codes = ", ".join(f"{word!r}: {k}" for k, word in enumerate(words[:5]))
-    codes += ", ..." * (len(words) > 5)
-    return f"Say what each word stands for: `pd.Series({name}).map({{{codes}}})`."
+    has_digits = any(map(str.isdigit, "".join(words)))
+    if words and ndim == 1 and not (is_bool or has_digits):
+        codes = ", ".join(f"{word!r}: {k}" for k, word in enumerate(words[:5]))
+        codes += ", ..." * (len(words) > 5)
+        return f"Say what each word stands for: `pd.Series({name}).map({{{codes}}})`."
+    if not is_bool and not words:
+        return CONVERT
+    way = f"np.array({name}, dtype=float)"
+    if isinstance(given, Tensor):
+        way = f"{name}.double()"
+    elif hasattr(given, "astype"):  # keeps its labels
+        way = f"{name}.astype(float)"
+    return f"Write `{way}`{' where they stand for 1 and 0' * is_bool}."
 
 
 def real_matrix(values: Any, name: str) -> Tensor:

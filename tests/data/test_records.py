@@ -695,6 +695,8 @@ SERIES = pd.Series([True, False], index=["a", "b"])
         SERIES.map({True: "pass", False: "fail"}),
         ["1", "0.0"],
         pd.Series(["1", "0.0"]),
+        [["1"], ["0"]],
+        pd.DataFrame({"a": ["1", "0"]}),
     ],
 )
 def test_what_looks_like_numbers_becomes_them_as_is_advised(y) -> None:
