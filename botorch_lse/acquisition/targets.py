@@ -440,7 +440,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
 
         Raises:
             UnsupportedError: If ``noise_var`` is a model that predicts no noise.
-            ValueError: If a weight is negative, or all are 0.
+            ValueError: If a weight is negative, or all that count are 0.
             BotorchTensorDimensionError: If there is not one weight per target.
         """
         super().__init__(
@@ -460,11 +460,17 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
             weights = non_negative_vector(
                 target_weights, "target_weights", T, "target", booleans=True
             )
+            self.target_weights = weights.to(self.targets.device)[self.rows]
             if not bool(weights.any()):
                 raise ValueError(
                     "Expected `target_weights` with a positive entry, but all are 0."
                 )
-            self.target_weights = weights.to(self.targets.device)[self.rows]
+            if not bool(self.factors.any()):  # type: ignore[union-attr]  # as weights
+                raise ValueError(
+                    "Expected `target_weights` with a positive entry where a target is "
+                    "not decided, but all are 0 there: what they ask for is known. "
+                    "Leave `threshold` and `goal` out to measure there all the same."
+                )
 
     @property
     def factors(self) -> Tensor | None:

@@ -130,6 +130,15 @@ def test_weights_stay_with_their_targets():
     torch.testing.assert_close(some(X), alone(X))
 
 
+@pytest.mark.parametrize("cls", [qMELK, qHRAGE])
+def test_weights_on_decided_targets_alone_are_refused(cls):
+    model, X = make_model()[0], batches((4,), 2)
+    known = (~undecided(model)).double()
+    with pytest.raises(ValueError, match=r"where a target is not decided.* Leave"):
+        cls(model, POOL, target_weights=known, **GIVEN)
+    assert bool((cls(model, POOL, target_weights=known)(X) < 0).all())
+
+
 def test_pending_points_decide_nothing():
     model = make_model()[0]
     acqf = qMELK(model, POOL, **GIVEN)
