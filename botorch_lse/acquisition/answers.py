@@ -94,7 +94,7 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: If it is not a matrix with the columns of the
                 model's inputs.
         """
-        pending = pending_matrix(X_pending)
+        pending = pending_matrix(X_pending, self.model)
         if pending is not None:
             check_columns(self.model.posterior, pending, "X_pending")
         super().set_X_pending(pending)

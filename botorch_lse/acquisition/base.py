@@ -29,7 +29,13 @@ from gpytorch.likelihoods import (
 )
 from torch import Tensor
 
-from botorch_lse._validation import check_shape, complaint, finite_number
+from botorch_lse._validation import (
+    check_columns,
+    check_shape,
+    complaint,
+    finite_number,
+    real_numbers,
+)
 from botorch_lse.models.gaussian_process import check_parameters
 
 Acqf = TypeVar("Acqf", bound=AcquisitionFunction)
@@ -231,7 +237,8 @@ def of_one_point(forward: Forward) -> Forward:
         r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``).
 
         Raises:
-            BotorchTensorDimensionError: If there are several points.
+            BotorchTensorDimensionError: If there are several points, or other columns
+                than the model's inputs have.
         """
         if X.ndim > 1 and X.shape[-2] != 1:
             raise BotorchTensorDimensionError(
@@ -244,7 +251,11 @@ def of_one_point(forward: Forward) -> Forward:
             )
         if X.ndim > 1:
             check_fits(acqf.model, X)
-        return batched(acqf, X)
+        try:
+            return batched(acqf, X)
+        except RuntimeError:
+            check_columns(acqf.model.posterior, X.reshape(-1, X.shape[-1]), "X")
+            raise
 
     return checked
 
@@ -312,15 +323,22 @@ def check_model(model: Model) -> None:
             )
 
 
-def pending_matrix(X_pending: Tensor | None) -> Tensor | None:
-    r"""The pending points (``n' x d``); ``None`` if there are none.
+def pending_matrix(X_pending: Any, model: Model) -> Tensor | None:
+    r"""The pending points (``n' x d``), as the model has its own; ``None`` if none are.
+
+    Args:
+        X_pending: A matrix, or what becomes one.
+        model: The model.
 
     Raises:
         BotorchTensorDimensionError: If it is not a matrix.
-        ValueError: If it is not finite.
+        ValueError: If it does not hold numbers, or is not finite.
     """
     if X_pending is None:
         return None
+    if not isinstance(X_pending, Tensor):
+        X_pending = real_numbers(X_pending, "X_pending")
+    X_pending = X_pending.to(next(iter(model.parameters()), X_pending))
     if not bool(torch.isfinite(X_pending).all()):
         raise ValueError("Expected `X_pending` to be finite. Leave out other rows.")
     check_shape(X_pending.ndim == 2, X_pending, "X_pending", "to be n' x d")

@@ -20,6 +20,7 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 from botorch.utils.transforms import (
     average_over_ensemble_models,
 )
+from gpytorch.models import ExactGP
 from torch import Tensor
 from torch.nn import ModuleList
 
@@ -116,7 +117,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: If it is not a matrix with the columns of the
                 model's inputs.
         """
-        X_pending = pending_matrix(X_pending)
+        X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._posterior, X_pending, "X_pending")
         super().set_X_pending(X_pending)
@@ -134,7 +135,11 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             Two tensors ``batch_shape``, with the ensemble's dimension last if any.
         """
+        is_other = X.dtype != next(iter(self.model.parameters()), X).dtype
         self.to(X)
+        for part in self.model.modules() if is_other else ():
+            if isinstance(part, ExactGP):
+                part.prediction_strategy = None  # it keeps numbers of the other type
         if self.X_pending is None:
             posterior = self._posterior(X)
             mean, variance = posterior.mean, posterior.variance
@@ -627,7 +632,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
                 model's inputs.
             UnsupportedError: If the model does not know the noise of new observations.
         """
-        X_pending = pending_matrix(X_pending)
+        X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._path.moments, X_pending, "X_pending")
         super().set_X_pending(X_pending)

@@ -245,7 +245,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
             BotorchTensorDimensionError: If it is not a matrix with the columns of the
                 targets.
         """
-        pending = pending_matrix(X_pending)
+        pending = pending_matrix(X_pending, self.model)
         if pending is not None:
             self._check_columns(pending, "X_pending")
         super().set_X_pending(pending)

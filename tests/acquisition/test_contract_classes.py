@@ -220,6 +220,30 @@ def test_an_objective_of_several_metrics_is_refused(acqf_class, options):
         construct(model=model, posterior_transform=both, **options)
 
 
+@every
+def test_points_of_other_columns_are_refused(acqf_class, options):
+    acqf = acqf_class(make_model()[0], **options)
+    for d in (1, 3):
+        message = rf"`X` to have the columns of the model's .* got shape \(4, {d}\)"
+        with pytest.raises(BotorchTensorDimensionError, match=message):
+            acqf(torch.rand(4, 1, d).double())
+
+
+@every
+def test_pending_points_become_what_the_model_takes(acqf_class, options):
+    X, pending = POOL[:3].unsqueeze(-2), POOL[7:9]
+    wanted = acqf_class(make_model()[0], **options, X_pending=pending)(X)
+    for same in (pending.tolist(), pending.numpy()):
+        found = acqf_class(make_model()[0], **options, X_pending=same)(X)
+        torch.testing.assert_close(found, wanted)
+    acqf = acqf_class(make_model(torch.float32)[0], **options, X_pending=pending)
+    for dtype in (torch.float32, torch.float64):
+        found = acqf(X.to(dtype)).double()
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3)
+    with pytest.raises(ValueError, match="`X_pending` to hold numbers"):
+        acqf.set_X_pending("all")
+
+
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # GPyTorch's, once
 def test_other_transforms_and_correlated_models_keep_theirs():
     _, X, Y, _ = make_model()
