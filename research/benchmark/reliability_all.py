@@ -264,7 +264,8 @@ def rare_run(job: Job, limit: int) -> Run:
             strategy = state.strategy
             while not state.is_done:
                 batch = strategy.ask(state)
-                state = strategy.tell(state, batch.observe(case.f(batch.X)))
+                y = case.f(batch.pool.X[batch.order])
+                state = strategy.tell(state, batch.observe(y))
             content = state.content()
             if content.estimate > 0 and content.variation <= VARIATION:
                 break

@@ -99,7 +99,8 @@ def run(n_rows: int, measurements: int, size: int, beta: float | None) -> Run:
         while not state.is_done:
             batch = strategy.ask(state)
             noise = torch.randn(len(batch), generator=generator, dtype=torch.float64)
-            state = strategy.tell(state, batch.observe(f(batch.X) + NOISE_STD * noise))
+            y = f(X[batch.order]) + NOISE_STD * noise
+            state = strategy.tell(state, batch.observe(y))
         undecided = state.classification.undecided
     decided = 1.0 - float(undecided.double().mean())
     return Run(cost.cpu, decided, cost.peak)
