@@ -527,7 +527,10 @@ def real_matrix(values: Any, name: str) -> Tensor:
         ValueError: If an entry is not finite; the first such row is named.
     """
     matrix = real_numbers(values, name, booleans=True)
-    remedy = "Write `X.unsqueeze(-1)` for one column." if matrix.ndim == 1 else ""
+    remedy = ""
+    if matrix.ndim == 1:
+        column = "X.unsqueeze(-1)" if isinstance(values, Tensor) else "[[x] for x in X]"
+        remedy = f"Write `{column}` for one column."
     wanted = "to be a matrix, rows by columns"
     check_shape(matrix.ndim == 2, matrix, name, wanted, remedy)
     if 0 in matrix.shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_lse._device import at_home, ordinary
@@ -330,6 +332,19 @@ class Pool:
         if isinstance(drawn, GaussianCopula) and isinstance(meant, GaussianCopula):
             drawn = replace(drawn, factor=meant.factor)
         X = drawn.drawn(n, seed, method)
+        never = drawn.log_density(meant.drawn(n, seed, method)).isneginf()
+        if bool(never.all()):
+            wanted, came = "to cover the distribution", "got one that never draws of it"
+            raise ValueError(complaint("sampling", wanted, came))
+        if bool(never.any()):
+            share = float(never.double().mean())
+            warnings.warn(
+                f"Expected `sampling` to cover the distribution, but {share:.2g} of it "
+                "is never drawn, and counts as not above. Widen `sampling`, unless "
+                "nothing is above there.",
+                InputDataWarning,
+                stacklevel=2,
+            )
         ratio = meant.log_density(X) - drawn.log_density(X)
         return cls(X, names=names, weights=ratio.exp(), total=n, is_sample=True)
 

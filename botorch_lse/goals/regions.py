@@ -602,6 +602,11 @@ class Levels(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
+        if not hasattr(self.levels, "__len__"):
+            wanted, remedy = "to be a list of numbers", "Write `Levels((1.0, 2.0))`."
+            raise ValueError(
+                complaint("levels", wanted, f"got {self.levels!r}", remedy)
+            )
         found = real_vector(self.levels, "levels", len(self.levels), "class but one")
         if len(found) == 0 or not bool((found.diff() > 0).all()):
             wanted = "to be at least one level, ascending"

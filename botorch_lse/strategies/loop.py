@@ -208,7 +208,7 @@ class Strategy(ABC):
             )
         if pending is None:
             return torch.empty(0, dtype=torch.long)
-        return self.pool.rows(pending, "pending")
+        return self.pool.rows(getattr(pending, "order", pending), "pending")
 
     def _beside(
         self, state: State, out: Tensor, size: int | None
@@ -272,7 +272,8 @@ class Strategy(ABC):
                 for other rows or another goal.
         """
         state = check_state(self, state)
-        out = self.pool.rows([] if pending is None else pending, "pending")
+        given = [] if pending is None else getattr(pending, "order", pending)
+        out = self.pool.rows(given, "pending")
         return self._rest(state, self._unfilled(state), out)
 
     def _rest(self, state: State, unfilled: Tensor, out: Tensor) -> Tensor:
@@ -1146,10 +1147,17 @@ def check_state(strategy: Strategy, state: object) -> State:
             both = [getattr(s, name, None) is None for s in (maker, strategy)]
             if both[0] is not both[1]:
                 other.append(name)
+        # A fit sees another history; what a given process was told has none of it.
+        models = [getattr(s.algorithm, "model", None) for s in (maker, strategy)]
+        if all(getattr(one, "is_fixed", False) for one in models):
+            olds = [[out.history for out in one.outputs] for one in models]
+            other += [] if all(map(_same, *olds)) else ["history"]
         if not other:
             parts = {"algorithm": strategy.algorithm, "criteria": strategy.criteria}
             return replace(state, strategy=strategy, run=replace(state.run, **parts))
-        difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
+        difference = f"another `{other[0]}`"
+        if hasattr(maker, other[0]):
+            difference = f"`{other[0]}` = {getattr(maker, other[0])!r}"
     raise ValueError(
         f"Expected a `state` that this {type(strategy).__name__} made, but it was made "
         f"with {difference}. Go on with the strategy that made it; to answer another "

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.warnings import InputDataWarning
 from scipy.stats import expon, gumbel_r, lognorm, multivariate_normal, norm, uniform
 
 from botorch_lse import Pool
@@ -27,6 +28,13 @@ def share(pool: Pool, is_above: torch.Tensor) -> tuple[float, float]:
 
 
 # --- draws ----------------------------------------------------------------------------
+
+
+def test_what_sampling_never_draws_is_named() -> None:
+    said = r"0\.5 of it is never drawn, and counts as not above\. Widen `sampling`"
+    with pytest.warns(InputDataWarning, match=said):
+        Pool.from_distribution([uniform()], 64, sampling=[uniform(0, 0.5)])
+    Pool.from_distribution([uniform()], 64, sampling=[uniform(-0.5, 2)])  # as advised
 
 
 @pytest.mark.parametrize("method", ["sobol", "monte_carlo"])
@@ -145,7 +153,10 @@ def test_names_come_from_a_dictionary_or_are_given() -> None:
         ({"method": "halton"}, "`method`"),
         ({"sampling": [uniform(5, 1), norm(), 3]}, "`sampling`.*entry 2 is 3"),
         ({"sampling": [lognorm, norm()]}, "`sampling`.*entry 0"),
-        ({"marginals": [uniform(), norm()], "sampling": [uniform(5), norm()]}, "are 0"),
+        (
+            {"marginals": [uniform(), norm()], "sampling": [uniform(5), norm()]},
+            "never draws",
+        ),
     ],
 )
 def test_a_distribution_that_is_none_is_refused(change, message: str) -> None:

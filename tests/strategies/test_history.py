@@ -172,6 +172,26 @@ def test_a_default_model_runs_and_replays_with_a_history():
     assert torch.allclose(mean, state.classification.mean, atol=1e-6)
 
 
+def test_a_given_process_learns_of_old_values_by_a_replay() -> None:
+    pool = Pool(torch.linspace(0, 1, 20, dtype=torch.float64).unsqueeze(-1))
+    y = (6 * pool.X[:, 0]).sin()
+    kernel = ScaleKernel(RBFKernel()).double().requires_grad_(False)
+    model = GaussianProcess(kernel, noise_std=0.3)
+    strategy = Strategy(pool, Above(0.3), model=model, batch_size=4)
+    batch = strategy.ask(strategy.init())
+    state = strategy.tell(strategy.init(), batch.observe(y[batch.order]))
+    informed = strategy.with_history(History(pool.X, y))
+    with pytest.raises(ValueError, match="made with another `history`") as e:
+        informed.ask(state)
+    assert "`strategy.replay(state.observations)`" in str(e.value)
+    again = informed.replay(state.observations).classification
+    assert bool((again.sigma < state.classification.sigma).all())
+    # A batch itself may be pending.
+    by_rows = strategy.ask(strategy.init(), pending=batch.order)
+    by_batch = strategy.ask(strategy.init(), pending=batch)
+    assert torch.equal(by_rows.order, by_batch.order)
+
+
 def test_histories_are_joined_in_order():
     first, second = History(X[:4], Y[:4]), History(X[4:], Y[4:])
     one = make(LSEStrategy, history=first).with_history(second)

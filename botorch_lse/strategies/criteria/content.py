@@ -228,6 +228,8 @@ class ContentKnown(ContentStop):
 
     def may_hold(self, content: Content, course: Course) -> bool:
         r"""Whether something is above, and the estimate has settled."""
+        if content.upper <= 0:
+            return True  # every row that counts is decided
         scale, moved = self._scale(course), self._drift(content, course)
         if self.until_sampled:
             return moved <= max(self.tol * scale, content.sampling_error)

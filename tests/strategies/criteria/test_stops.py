@@ -56,6 +56,14 @@ def played(content_tol, pool: Pool = POOL, most: int = 120, **options):
     return states
 
 
+def test_a_share_of_rows_that_all_are_decided_is_known() -> None:
+    low = F < 0  # rows near the level do not count
+    pool = Pool(CELLS, weights=low.double())
+    state = played(0.1, pool)[-1]
+    assert state.stop_reason == "content known"
+    assert state.content().upper == 0
+
+
 RULES = [
     ContentKnown(0.1),
     ContentKnown(0.03, relative=False, settled=2),
