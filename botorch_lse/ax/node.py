@@ -67,6 +67,7 @@ from botorch_lse.models.memory import FitMemory, remembering
 from botorch_lse.strategies import State, Strategy
 from botorch_lse.strategies.algorithm import MAX_FAILURES
 from botorch_lse.strategies.loop import looks_of_all
+from botorch_lse.surrogate.layout import FromSources
 
 FITS = "level_set_fits"
 """The key under which a generator run stores the fits that planned its rows."""
@@ -850,32 +851,67 @@ class LevelSetAdapter(Adapter):
             data: Measurements to predict from, in place of all.
         """
         space, strategy = self._node.space(self._experiment), self._node.strategy
+        pool, N = strategy.pool, len(strategy.candidates)
+        has_sources = pool.target is not None
         row: int | None = None
         outputs = slice(None)
         if strategy.takes_history and space.is_off_the_pool(parameters):
             x = torch.tensor(space.point_of(parameters, "the point"))
         else:
             row = space.row_of(parameters, "the point")
-            N = len(strategy.candidates)
-            x = strategy.candidates.X[row % N]
-            if len(strategy.pool) > N:  # a row is a candidate and one of its outputs
+            x = pool.X[row] if has_sources else strategy.candidates.X[row % N]
+            if len(pool) > N and not has_sources:  # a row is one of several outputs
                 outputs = slice(row // N, row // N + 1)
         try:
-            mean, sigma = (m.view(-1) for m in state.predict(x.unsqueeze(0), data=data))
+            predicted = (_at_sources if has_sources else State.predict)(
+                state, x.unsqueeze(0), data=data
+            )
+            mean, sigma = (part.view(-1) for part in predicted)
         except botorch_errors.UnsupportedError:
             if row is None:
                 raise
-            if data is None and strategy.n_predicted == 1:
-                answer, only = state.classification, slice(row, row + 1)
+            is_decided = row in range(len(pool))[pool.of_target]
+            if data is None and strategy.n_predicted == 1 and is_decided:
+                answer, only = state.classification, slice(row % N, row % N + 1)
                 mean, sigma = answer.mean[only], answer.sigma[only]
             else:
-                mean, sigma = _of_values(state.observations if data is None else data)
+                known = state.observations if data is None else data
+                if has_sources:
+                    known = known.select(known.indices // N == row // N)
+                mean, sigma = _of_values(known)
                 mean, sigma = (m.expand(strategy.n_predicted) for m in (mean, sigma))
         return ObservationData(
             metric_signatures=self.outcomes,
             means=mean[outputs].numpy(),
             covariance=sigma[outputs].square().diag().numpy(),
         )
+
+
+class _EachSource(FromSources):
+    r"""The layout of points that say their source themselves, in the last column."""
+
+    def with_target(self, X: Tensor) -> Tensor:
+        r"""The points as they are."""
+        return X
+
+
+def _at_sources(
+    state: State, X: Tensor, *, data: Observations | None = None
+) -> tuple[Tensor, Tensor]:
+    r"""The prediction at points of any source; ``state.predict`` has the target's.
+
+    Args:
+        state: After the complete rounds.
+        X: ``M x d`` points, in the columns of the pool.
+        data: Measurements to predict from, in place of all.
+    """
+    algorithm: Any = state.strategy.algorithm
+    layout = algorithm.model.layout
+    own = _EachSource(layout.pool, layout.n_outputs, layout.told)
+    algorithm = replace(algorithm, model=replace(algorithm.model, given_layout=own))
+    data = None if data is None else state.strategy._complete(data)
+    found: tuple[Tensor, Tensor] = state.run.ask(algorithm.predict, X, data)
+    return found
 
 
 def _of_values(data: Observations) -> tuple[Tensor, Tensor]:

@@ -3,16 +3,24 @@ import re
 
 import pytest
 import torch
+from ax.analysis.analysis import ErrorAnalysisCard
+from ax.analysis.plotly.arm_effects import ArmEffectsPlot
+from ax.analysis.plotly.cross_validation import CrossValidationPlot
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import UnsupportedError
 from botorch.exceptions.errors import UnsupportedError as NoModelYet
 
+from botorch_lse import Pool
 from botorch_lse.ax import (
     POOL_INDEX,
     level_set,
+    level_set_generation_strategy,
+    pool_parameters,
 )
 from botorch_lse.ax.compat import as_stored
-from botorch_lse.strategies import Above, Strategy
+from botorch_lse.strategies import Above, GaussianProcess, Strategy
 
 from .test_pool_space import recipe_client, recipe_pool, recipe_strategy
 from .worlds import NOISE, client_for, complete, grid_pool, kernel, lse, measure
@@ -103,6 +111,45 @@ def test_predictions_by_the_values_of_a_row():
     assert asked == left
     assert math.isfinite(client.predict([off])[0]["y"][1])
     assert "forecast" not in level_set(client).attrs
+
+
+@pytest.mark.parametrize("by_number", [True, False])
+def test_each_source_has_its_own_predictions(by_number):
+    plan = Pool.from_box([[0.0], [1.0]], 12, names=["a"])
+    pool = plan.at_sources(("coarse", "fine"), costs=(1, 10), noise_var=(0, 0))
+    model = GaussianProcess(n_initial=10)
+    strategy = Strategy(pool, Above(0.6), model=model, batch_size=2)
+    inputs = RangeParameterConfig(name="a", bounds=(0, 1), parameter_type="float")
+    source = ChoiceParameterConfig(
+        name="source", values=["coarse", "fine"], parameter_type="str", is_ordered=False
+    )
+    client = Client()
+    client.configure_experiment(
+        pool_parameters(pool) if by_number else [inputs, source], name="two"
+    )
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    rows = pool.to_frame()[["a", "source"]].to_dict("records")
+    rows = [{POOL_INDEX: k} for k in range(24)] if by_number else rows
+    true = [float(x) + (k < 12) for k, x in enumerate(pool.X[:, 0])]  # coarse: 1 more
+    told = [*range(0, 12, 2), *range(12, 24, 3)]
+    for k in told:
+        client.complete_trial(client.attach_trial(rows[k]), {"y": true[k]})
+        if k == 2:  # no model yet: the mean of the values of the source
+            mean, _ = client.predict(rows[:1])[0]["y"]
+            assert mean == pytest.approx((true[0] + true[2]) / 2)
+            assert client.predict(rows[-1:])
+    found = [p["y"][0] for p in client.predict(rows)]
+    assert found == pytest.approx(true, abs=0.05)
+    answer = level_set(client)
+    assert found[12:] == pytest.approx(answer["mean"].tolist(), abs=1e-6)
+    for name in ("coarse", "fine") if not by_number else ():
+        ((mean, _),) = client.predict([{"a": 0.123, "source": name}])[0].values()
+        assert mean == pytest.approx(0.123 + (name == "coarse"), abs=0.05)
+    plots = [ArmEffectsPlot("y"), CrossValidationPlot()]
+    cards = client.compute_analyses(plots, display=False)
+    leaves = [leaf for card in cards for leaf in card.flatten()]
+    assert not any(isinstance(leaf, ErrorAnalysisCard) for leaf in leaves)
 
 
 def test_the_predictive_distribution_is_refused():
