@@ -15,7 +15,7 @@ The rule, a function of trials and data alone, whatever order results came in:
   abandoned trials are left out, as Ax does. An arm with a value that is nan or infinite
   failed, whatever became of its trial: Ax lets nobody mark a completed trial. Where all
   metrics are answers of which a failure is one (``Binary(failures="outcome")``), a
-  FAILED trial of this node, and such an arm, count as measured. All other rows are
+  FAILED trial, whoever made it, and such an arm count as measured. All other rows are
   *running*.
 - A round is over when each measurement of its plan is made or used up, or when a later
   round has trials (then what is still missing counts as used up).
@@ -436,7 +436,7 @@ class LedgerReader:
         spoilt = list[str]()
         for name, arm in asked.arms.items():
             is_own, given = name in asked.rounds, values.get(name, {})
-            failure = self._failure(trial, arm, given) if is_own else None
+            failure = self._failure(trial, arm, given)
             given = given if failure is None else failure
             left_out = failure is None and is_left_out(trial, name)
             is_spoilt = counts and not left_out and self._is_spoilt(given)
@@ -444,8 +444,8 @@ class LedgerReader:
             if (left_out or is_spoilt) and not is_own:
                 continue
             if not is_own and self._is_history(arm):
-                if counts:
-                    points += self._point(trial, arm, asked.weights[name], values)
+                if counts or failure is not None:
+                    points += self._point(trial, arm, asked.weights[name], given)
                 continue
             row = self._located(self.space.row_of, trial, arm)
             if (left_out or is_spoilt) and trial.status != TrialStatus.STALE:
@@ -554,8 +554,13 @@ class LedgerReader:
             return None
         if not (is_spoilt or trial.status == TrialStatus.FAILED):
             return None
-        row = self._located(self.space.row_of, trial, arm)
-        values = of_failure(self.strategy.outcomes_of(row))
+        is_history = self._is_history(arm)
+        place = self.space.point_of if is_history else self.space.row_of
+        try:
+            found = place(arm.parameters, f"trial {trial.index}")
+        except ValueError:  # at no row, and taken out as the message about it says
+            return None
+        values = of_failure(self.strategy.outcomes_of(None if is_history else found))
         if values is None:
             return None
         pairs = zip(self.metrics, values, strict=True)
@@ -572,11 +577,14 @@ class LedgerReader:
         )
 
     def _point(
-        self, trial: BaseTrial, arm: Arm, weight: float, values: _Values
+        self,
+        trial: BaseTrial,
+        arm: Arm,
+        weight: float,
+        given: Mapping[str, tuple[float, float, float]],
     ) -> list[Point]:
         r"""The measurement of an arm off the pool; ``None`` if a metric is missing."""
         weight = weight if isinstance(trial, BatchTrial) else 1.0
-        given = values.get(arm.name, {})
         found = self._measurement(trial.index, arm.name, None, weight, given)
         if found is None:
             return []

@@ -433,11 +433,12 @@ class _Run:
 
     def _is_result(self, trial: int) -> bool:
         r"""Whether the failure of a trial is a result that the strategy learns from."""
-        node, own = self.node, self.experiment.trials[trial]
-        if node is None or round_of(own) is None:
+        node, parameters = self.node, self.experiment.trials[trial].arms[0].parameters
+        if node is None:
             return False
-        parameters = own.arms[0].parameters
-        row = node.space(self.experiment).row_of(parameters, f"trial {trial}")
+        space, row = node.space(self.experiment), None
+        if not (node.strategy.takes_history and space.is_off_the_pool(parameters)):
+            row = space.row_of(parameters, f"trial {trial}")
         return of_failure(node.strategy.outcomes_of(row)) is not None
 
     def _fail(self, trial: int) -> None:

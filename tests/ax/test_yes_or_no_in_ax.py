@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from ax.api.client import Client
+from ax.api.configs import RangeParameterConfig
 from ax.core.analysis_card import ErrorAnalysisCard
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
@@ -152,6 +153,10 @@ def crashes(parameters):
     return 1.0
 
 
+def never(parameters):
+    raise RuntimeError("it crashed")
+
+
 @pytest.mark.slow
 def test_a_failed_trial_is_the_answer_no():
     client = client_for(asking(FAILS, max_observations=120))
@@ -162,6 +167,36 @@ def test_a_failed_trial_is_the_answer_no():
     assert rows_of(client) == rows_of(whole)
     assert level_set(client).equals(level_set(whole))
     assert len(state_of(client).excluded_rows) == 0
+
+
+def test_attached_trials_that_failed_are_answers_too():
+    client = Client()
+    dose = RangeParameterConfig(name="dose", bounds=(0, 1), parameter_type="float")
+    client.configure_experiment(parameters=[dose], name="attached")
+    client.configure_optimization(objective="y")
+    strategy = asking(FAILS, batch_size=1)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    at = [client.attach_trial({"dose": x}) for x in (0.1, 0.2, 0.33, 0.44, 0.5)]
+    for trial, finish in zip(
+        at, ("fail", "nan", "fail", "nan", "give up"), strict=True
+    ):
+        if finish == "fail":
+            client.mark_trial_failed(trial)
+        elif finish == "nan":
+            client.complete_trial(trial, {"y": math.nan})
+        else:
+            client.mark_trial_abandoned(trial)
+    state = state_of(client)
+    assert state.observations.indices.tolist() == [2, 4]
+    assert state.observations.y.tolist() == [0.0, 0.0]
+    past = state.strategy.model.history
+    assert past.X.view(-1).tolist() == [0.33, 0.44]
+    assert past.y.tolist() == [0.0, 0.0]
+    client.attach_trial({"dose": 0.77})  # evaluated by the run, off the pool, in vain
+    client.attach_trial({"dose": 0.9})
+    run_experiment(client, never, on_error="fail", max_retries=0, max_trials=2)
+    assert state_of(client).strategy.model.history.X.view(-1).tolist()[2:] == [0.77]
+    assert state_of(client).observations.indices.tolist() == [2, 4, 18]
 
 
 def test_failures_that_are_no_answers_are_asked_for_again():
