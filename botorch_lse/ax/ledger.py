@@ -53,6 +53,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from ax.core import Arm, BatchTrial, Data, Experiment, GeneratorRun
 from ax.core.base_trial import BaseTrial
 from ax.core.trial_status import TrialStatus
@@ -557,7 +558,7 @@ class LedgerReader:
         is_history = self._is_history(arm)
         place = self.space.point_of if is_history else self.space.row_of
         try:
-            found = place(arm.parameters, f"trial {trial.index}")
+            found: Any = place(arm.parameters, f"trial {trial.index}")
         except ValueError:  # at no row, and taken out as the message about it says
             return None
         values = of_failure(self.strategy.outcomes_of(None if is_history else found))
@@ -646,8 +647,8 @@ class LedgerReader:
 
         Raises:
             ValueError: If a standard error is negative or infinite, or there is one
-                where a metric is an outcome such as yes or no, or known and unknown
-                noise are mixed.
+                where a metric is an outcome such as yes or no, which cannot have every
+                value either, or known and unknown noise are mixed.
         """
         y, yvar = [], []
         outcomes = self.strategy.outcomes_of(row)
@@ -657,6 +658,14 @@ class LedgerReader:
             if math.isnan(mean):
                 return None
             y.append(mean)
+            if (outcome := outcomes[c]) is not None:
+                n = 1 if row is None else round(weight)
+                try:
+                    outcome.check(*torch.tensor([[mean], [n]], dtype=torch.float64))
+                except ValueError as error:
+                    if "`y`" not in str(error):  # about a mean, which it forbids
+                        raise
+                    raise _impossible(error, trial, name) from error
             if not math.isnan(sem) and not is_noise(sem):
                 raise ValueError(
                     f"Expected the `sem` of trial {trial} to be finite and at least 0, "
@@ -665,7 +674,7 @@ class LedgerReader:
                     f"{trial}, {{{name!r}: (mean, sem)}})` replaces it."
                 )
             if has_outcomes:
-                self._check_no_sem(sem, trial, name, outcomes[c])
+                self._check_no_sem(sem, trial, name, outcome)
                 continue
             variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
             yvar += [] if variance is None else [variance]
@@ -891,6 +900,22 @@ def _check_together(entries: Sequence[_Entry]) -> None:
             f"the largest is {written(largest)}. Give them in smaller units, so that "
             "they are near 1 (threshold, noise and accuracy too)."
         )
+
+
+def _impossible(error: ValueError, trial: int, name: str) -> ValueError:
+    r"""The complaint about a value, with its trial and the way to replace it there."""
+    return ValueError(
+        f"{complaint_of(error, f'{name!r} of trial {trial}')} `client.attach_data("
+        f"{trial}, {{{name!r}: value}})` replaces it; `math.nan` says that it failed."
+    )
+
+
+def complaint_of(error: ValueError, what: str) -> str:
+    r"""The complaint of an outcome about ``y``, called by another name.
+
+    Its remedies are left out, as they are about telling a strategy directly.
+    """
+    return f"{str(error).split('. ')[0].replace('`y`', what)}."
 
 
 def _mixed(known: int, unknown: int) -> str:

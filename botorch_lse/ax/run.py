@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from ax import Client
 from ax.core import Experiment
 from ax.core.trial_status import TrialStatus
@@ -24,11 +25,11 @@ from botorch_lse._validation import in_interval, one_of, real_numbers, whole_num
 from botorch_lse.ax import compat
 from botorch_lse.ax.compat import complete_trial
 from botorch_lse.ax.costs import add_cost, follow_costs
-from botorch_lse.ax.ledger import is_noise, round_of
+from botorch_lse.ax.ledger import complaint_of, is_noise, round_of
 from botorch_lse.ax.node import LevelSetNode, learnt_metrics, level_set_nodes
 from botorch_lse.ax.recording import Record, uninterrupted
 from botorch_lse.ax.workers import Evaluate, Evaluation, MakeExecutor, Workers
-from botorch_lse.models.outcomes import of_failure
+from botorch_lse.models.outcomes import Binary, Quantity, of_failure
 
 ON_ERROR = ("raise", "retry", "fail")
 FAILED = (
@@ -358,7 +359,8 @@ class _Run:
             evaluation, outcome = finished[0], None
             if evaluation.error is None:
                 try:
-                    outcome = by_metric(evaluation.value, self.metrics)
+                    learnt = self._outcomes(evaluation.trial)
+                    outcome = by_metric(evaluation.value, self.metrics, learnt)
                 except ValueError as reason:
                     evaluation = evaluation._replace(error=reason)
             if outcome is None:
@@ -433,13 +435,21 @@ class _Run:
 
     def _is_result(self, trial: int) -> bool:
         r"""Whether the failure of a trial is a result that the strategy learns from."""
-        node, parameters = self.node, self.experiment.trials[trial].arms[0].parameters
-        if node is None:
-            return False
-        space, row = node.space(self.experiment), None
-        if not (node.strategy.takes_history and space.is_off_the_pool(parameters)):
-            row = space.row_of(parameters, f"trial {trial}")
-        return of_failure(node.strategy.outcomes_of(row)) is not None
+        return self.node is not None and of_failure(self._outcomes(trial)) is not None
+
+    def _outcomes(self, trial: int) -> tuple[Quantity | None, ...]:
+        r"""What a trial measures of each metric that is learnt from; ``None``: numbers.
+
+        Empty without a level-set strategy.
+        """
+        current, ours = level_set_nodes(compat.generation_strategy_of(self.client))
+        if not ours:
+            return ()
+        node, row = current or ours[0], None
+        with suppress(ValueError):  # of a trial off the pool
+            arm = self.experiment.trials[trial].arms[0]
+            row = node.space(self.experiment).row_of(arm.parameters, "")
+        return node.strategy.outcomes_of(row)
 
     def _fail(self, trial: int) -> None:
         with self.record.changes():
@@ -462,7 +472,9 @@ def _collecting(errors: list[Exception]) -> Iterator[None]:
         errors.append(error)
 
 
-def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
+def by_metric(
+    value: Any, metrics: list[str], outcomes: Sequence[Quantity | None] = ()
+) -> dict[str, Any]:
     r"""The outcome of an evaluation by metric.
 
     Further metrics may be there: each a number or ``(mean, sem)``, which may be NaN.
@@ -470,12 +482,13 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
     Args:
         value: A number or ``(mean, sem)``, or these by metric.
         metrics: The metrics that a strategy learns from.
+        outcomes: What each of them measures; ``None``, and by default: a number.
 
     Raises:
         ValueError: If there are several metrics and no dictionary, one is missing, a
             value is no number, the name of a metric no text, or a metric that the
             strategy learns from is not finite or its standard error negative or not
-            finite.
+            finite, or it has a value that its outcome cannot have.
     """
     if not isinstance(value, Mapping) and len(metrics) == 1:
         value = {metrics[0]: value}
@@ -492,10 +505,14 @@ def by_metric(value: Any, metrics: list[str]) -> dict[str, Any]:
                 "Expected `evaluate` to return a dictionary by the names of metrics, "
                 f"but got the name {name!r}. Write {str(name)!r}."
             )
-    return {name: _outcome(value[name], name, name in metrics) for name in value}
+    each = dict(zip(metrics, outcomes, strict=False))
+    return {
+        name: _outcome(value[name], name, name in metrics, each.get(name))
+        for name in value
+    }
 
 
-def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
+def _outcome(value: Any, name: str, is_learnt: bool, outcome: Quantity | None) -> Any:
     r"""The result of one metric as floats: a number, or ``(mean, sem)``.
 
     Args:
@@ -503,8 +520,12 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
         name: The metric's name.
         is_learnt: Whether the strategy learns from the metric; then the mean must be
             finite and the standard error finite and at least 0.
+        outcome: What the metric measures; ``None``: a number.
     """
     parts = list(value) if isinstance(value, (tuple, list)) else [value]
+    is_truth = bool(parts) and isinstance(parts[0], bool | np.bool_)
+    if is_truth and isinstance(outcome, Binary):
+        parts[0] = float(parts[0])
     try:
         numbers = [
             None if i and x is None else float(real_numbers(x, name))
@@ -515,7 +536,8 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
     if len(numbers) not in (1, 2):
         raise ValueError(
             "Expected `evaluate` to return a number or `(mean, sem)`, but got "
-            f"{value!r} for {name!r}. {FAILED}"
+            f"{value!r} for {name!r}. "
+            + ("Write `float(...)`." if is_truth else FAILED)
         )
     mean, sem = numbers if len(numbers) == 2 else (numbers[0], None)
     if is_learnt and (mean is None or not math.isfinite(mean)):
@@ -523,6 +545,19 @@ def _outcome(value: Any, name: str, is_learnt: bool) -> Any:
             f"Expected `evaluate` to return finite numbers, but got {mean!r} for "
             f"{name!r}. {FAILED}"
         )
+    if outcome is not None:
+        y = torch.tensor([mean], dtype=torch.float64)
+        try:
+            outcome.check(y, torch.ones_like(y))
+        except ValueError as error:
+            what = f"{name!r} of `evaluate`"
+            raise ValueError(f"{complaint_of(error, what)} {FAILED}") from error
+        if sem and outcome.by_results:
+            raise ValueError(
+                f"Expected `evaluate` to return {name!r} without a standard error, as "
+                f"an answer has no noise of its own, but got {sem!r}. Return the "
+                "answer alone."
+            )
     if is_learnt and sem is not None and not is_noise(sem):
         raise ValueError(
             "Expected `evaluate` to return a standard error of at least 0, but got "

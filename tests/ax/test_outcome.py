@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from botorch_lse.ax.run import by_metric
+from botorch_lse.strategies import Binary, Counts
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,14 @@ from botorch_lse.ax.run import by_metric
 )
 def test_numbers_of_any_kind_are_taken(value, expected):
     assert by_metric(value, ["y"]) == {"y": expected}
+
+
+@pytest.mark.parametrize("yes", [True, np.True_, (True, None), {"y": True}])
+def test_a_truth_is_an_answer_of_yes_or_no(yes):
+    ((found, *_),) = np.atleast_2d(by_metric(yes, ["y"], [Binary()])["y"])
+    assert found == 1.0
+    with pytest.raises(ValueError, match=r"but got .*True.*Write `float"):
+        by_metric(yes, ["y"], [Counts()])
 
 
 def test_further_entries_are_kept():
@@ -45,7 +54,7 @@ def test_exact_values_are_taken(sem):
         (None, "a number or `.mean, sem.`, but got None"),
         ("much", "but got 'much' for 'y'"),
         ("1.5", "but got '1.5' for 'y'"),
-        (True, "but got True for 'y'"),
+        (True, r"but got True for 'y'. Write `float\(...\)`"),
         ((1.0, True), "but got .1.0, True. for 'y'"),
         (1j, "but got 1j for 'y'"),
         (torch.tensor(1j), "but got tensor.*for 'y'"),

@@ -85,7 +85,7 @@ def test_an_answer_has_no_sem_and_a_zero_is_taken_for_none():
     ("value", "match"),
     [
         ((1, 0.1), r"no `sem` of 'y' in trial 0, as an answer has no noise of its own"),
-        (0.4, r"Expected `y` to be 1 or 0 with `outcome=Binary"),
+        (0.4, r"Expected 'y' of trial 0 to be 1 or 0 with `outcome=Binary"),
     ],
 )
 def test_what_is_no_answer_is_refused(value, match):

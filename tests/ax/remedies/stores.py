@@ -32,9 +32,12 @@ from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models.kernels import GramKernel, LearntKernel
 from botorch_lse.strategies import (
     Above,
+    Binary,
     GaussianProcess,
     GEGEStrategy,
+    LogNormal,
     LSEStrategy,
+    Ordinal,
     RowCosts,
     ScoreRule,
     Strategy,
@@ -243,12 +246,12 @@ def a_module_that_was_not_imported(folder):
 # --- runs -------------------------------------------------------------------------
 
 
-def returning(value):
+def returning(value, strategy=None, then=benches.bench):
     r"""A bench that gives a value once; a run that was refused it; what it says."""
-    client, values = client_for(lse(max_observations=6)), [value]
+    client, values = client_for(strategy or lse(max_observations=6)), [value]
 
     def evaluate(parameters):
-        return values.pop() if values else benches.bench(parameters)
+        return values.pop() if values else then(parameters)
 
     def again(change=None, **options):
         if change is not None:
@@ -292,7 +295,40 @@ def a_result_that_is_nan(_):
     assert client._experiment.trials[0].status.is_failed
 
 
-@case("run:_outcome#3", "leave it out, or return None, if it is not known")
+def answering(value, outcome):
+    model = GaussianProcess(outcome=outcome)
+    strategy = Strategy(world(), Above(0.5), model=model, max_observations=2)
+    return returning(value, strategy, lambda parameters: 1)
+
+
+@case("run:_outcome#3", 'call `run_experiment(..., on_error="fail")`')
+def an_answer_that_is_none(_):
+    for value, outcome in (
+        (2, Binary()),
+        (7, Ordinal(4, at_least=2)),
+        (0, LogNormal()),
+    ):
+        client, again = answering(value, outcome)
+        yield again
+        assert again(value, on_error="fail")
+        assert client._experiment.trials[0].status.is_failed
+
+
+@case("run:_outcome#4", "Return the answer alone")
+def an_answer_with_a_sem(_):
+    _, again = answering((1, 0.3), Binary())
+    yield again
+    assert again(1)
+
+
+@case("run:_outcome#1", "Write `float(...)`")
+def a_truth_where_a_number_is_measured(_):
+    _, again = returning(True)
+    yield again
+    assert again(float(True))
+
+
+@case("run:_outcome#5", "leave it out, or return None, if it is not known")
 def a_result_with_a_negative_sem(_):
     _, again = returning((0.3, -1.0))
     yield again

@@ -1,6 +1,8 @@
 r"""Trials, their data, and the node that asks for them."""
 
 import dataclasses
+import functools
+import itertools
 import math
 
 import pandas as pd
@@ -138,7 +140,7 @@ def trials_of_another_pool(_):
 
 
 @case(
-    "ledger:LedgerReader._measurement#1", "`client.attach_data(0, {'y': (mean, sem)})`"
+    "ledger:LedgerReader._measurement#2", "`client.attach_data(0, {'y': (mean, sem)})`"
 )
 def a_negative_sem(_):
     client = client_for(lse(batch_size=1))
@@ -163,6 +165,22 @@ def a_sem_of_an_answer(_):
     assert goes_on(client)
 
 
+@case("ledger:LedgerReader._measurement#1", "`client.attach_data(0, {'y': value})`")
+def an_answer_that_cannot_be(_):
+    kinds = (Binary(), Binary(failures="outcome")), (2, 0.7)
+    for outcome, wrong in itertools.product(*kinds):
+        for value in (1, math.nan):
+            model = GaussianProcess(outcome=outcome)
+            strategy = Strategy(world(), Above(0.5), model=model, batch_size=1)
+            client = client_for(strategy)
+            complete(client, client.get_next_trials(1), wrong)
+            said = yield functools.partial(client.get_next_trials, 1)
+            assert "'y' of trial 0 to be 1 or 0 with `outcome=" in said
+            assert f"but got {wrong}." in said
+            client.attach_data(0, {"y": value})
+            assert goes_on(client)
+
+
 UNKNOWN = {"noise_std": None, "model": None, "n_initial": 1, "batch_size": 1}
 
 
@@ -174,7 +192,7 @@ def of_two(values):
     return client
 
 
-@case("ledger:LedgerReader._measurement#2", "give the strategy `noise_std`")
+@case("ledger:LedgerReader._measurement#3", "give the strategy `noise_std`")
 def one_metric_with_a_sem_and_one_without(_):
     values = {"y": (0.3, 0.1), "z": 0.2}
     client = of_two(values)
