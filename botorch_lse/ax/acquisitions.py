@@ -26,6 +26,7 @@ from torch import Tensor
 from botorch_lse import acquisition
 from botorch_lse._validation import of_type
 from botorch_lse.acquisition.base import missing_arguments
+from botorch_lse.acquisition.outputs import region_of
 from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
@@ -61,8 +62,8 @@ def acquisition_generator_spec(
 
     Raises:
         ValueError: If ``acqf_class`` is no acquisition class, ``options`` no
-            dictionary of arguments that it takes and needs, or ``pool`` or ``targets``
-            no tensor: see ``model_space``.
+            dictionary of arguments that it takes and needs, with one of ``threshold``
+            and ``goal``, or ``pool`` or ``targets`` no tensor: see ``model_space``.
     """
     _check_class(acqf_class)
     if not isinstance(options, Mapping):
@@ -139,6 +140,8 @@ def _check_options(acqf_class: type[AcquisitionFunction], options: Any) -> None:
             f"Expected `options` to hold {missing}, which {acqf_class.__name__} needs, "
             f"but got {list(options)}."
         )
+    if getattr(acqf_class, "needs_level", False):
+        region_of(options.get("threshold"), options.get("goal"))
 
 
 def model_space(search_space: SearchSpace, table: pd.DataFrame) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from ax.adapter.base import Adapter
+from ax.adapter.data_utils import extract_experiment_data
 from ax.analysis.analysis import Analysis
 from ax.analysis.plotly.plotly_analysis import (
     PlotlyAnalysisCard,
@@ -49,14 +50,14 @@ BETA = 1.96**2
 
 
 def acquisition_options(generation_strategy: Any) -> dict[str, Any]:
-    r"""The options of the last acquisition function with a level; empty if none."""
+    r"""The options of the last acquisition function with levels; empty if none."""
     if not isinstance(generation_strategy, GenerationStrategy):
         return {}
     found: dict[str, Any] = {}
     for node in generation_strategy.nodes_by_name.values():
         for spec in node.generator_specs:
             options = spec.generator_kwargs.get("botorch_acqf_options") or {}
-            found = dict(options) if "threshold" in options else found
+            found = dict(options) if {"threshold", "goal"} & {*options} else found
     return found
 
 
@@ -88,21 +89,30 @@ def model_answer(
             generator has no model yet.
     """
     options = acquisition_options(generation_strategy)
-    if (level := options.get("threshold") if threshold is None else threshold) is None:
+    level = options.get("threshold") if threshold is None else threshold
+    region = getattr(options.get("goal"), "values", None)
+    if level is None and region is not None and region.n_outputs == 1:
+        only = region.only_comparison
+        level = None if only is None else only.level
+    if level is None:
         raise ValueError(
             "Expected `threshold`, because the generation strategy has no acquisition "
-            "function with a level, but got None. Write `threshold=70.0`."
+            "function with one level of one output, but got None. Write "
+            "`ModelAnalysis(threshold=70.0)`; for a table of another region write "
+            "`level_set_generation_strategy(Strategy(grid_pool(parameters), goal))`."
         )
     level = finite_number(level, "threshold")
     beta = float(options.get("beta", BETA)) if beta is None else beta
     config = experiment.optimization_config
     names = [] if config is None else list(dict(config.objective.metric_weights))
-    adapter = None if generation_strategy is None else generation_strategy.adapter
     if len(names) != 1:
         raise ValueError(
             "Expected an objective of one metric, which the level is about, but got "
             f'{names or "none"}. Write `client.configure_optimization(objective="y")`.'
         )
+    adapter = None
+    if generation_strategy is not None:
+        adapter = _adapter_of_all_data(experiment, generation_strategy)
     if adapter is None or not adapter.can_predict:
         raise ValueError(
             "Expected a `generation_strategy` whose model predicts "
@@ -125,6 +135,24 @@ def model_answer(
     rows = torch.arange(len(records), len(pool))
     values = torch.tensor(data["mean"].to_numpy(), dtype=torch.float64)
     return classify(regions, level), Observations(rows, values), level
+
+
+def _adapter_of_all_data(
+    experiment: Experiment, generation_strategy: GenerationStrategy
+) -> Adapter | None:
+    r"""The generator's fitted adapter; one fitted anew where data came since.
+
+    Ax fits only when it is asked for a trial. What it fits then is left as it is.
+    """
+    adapter = generation_strategy.adapter
+    specs = generation_strategy.current_node.generator_specs
+    spec = next((one for one in specs if one._fitted_adapter is adapter), None)
+    if adapter is None or spec is None or not adapter.can_predict:
+        return adapter
+    now = extract_experiment_data(experiment, adapter._data_loader_config)
+    if now.observation_data.equals(adapter.get_training_data().observation_data):
+        return adapter
+    return spec.generator_enum(experiment=experiment, **spec.generator_kwargs)
 
 
 def _until_a_model(

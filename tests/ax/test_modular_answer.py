@@ -18,6 +18,7 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 
+from botorch_lse import Above, Below
 from botorch_lse.acquisition import Straddle
 from botorch_lse.ax import ModelAnalysis, acquisition_generator_spec, level_set
 from botorch_lse.ax.modular import sobol_points
@@ -56,6 +57,7 @@ def client_of(n=9):
 @pytest.mark.filterwarnings("ignore")  # of Ax's own model
 def test_there_is_a_table_and_a_card_on_points_of_the_space():
     client = client_of()
+    client._generation_strategy.current_node._fit(client._experiment)  # for `predict`
     table = level_set(client)
     assert len(table) == 1024 + 9
     assert table["n_observations"].tolist() == [0] * 1024 + [1] * 9
@@ -83,6 +85,51 @@ def test_there_is_a_table_and_a_card_on_points_of_the_space():
     assert "lie above 0.5" in other.subtitle
     assert other.title == "Level set by the model: y above 0.5"
     assert other.get_figure().layout.title.text == other.title
+
+
+def fitted(options, told):
+    r"""An experiment on a line, whose model knows the first three values."""
+    spec = acquisition_generator_spec(Straddle, options)
+    node = GenerationNode(name="Straddle", generator_specs=[spec])
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=PARAMETERS[:1], name="line")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(GenerationStrategy(nodes=[node], name="one"))
+    for n, (x, y) in enumerate(told):
+        client.complete_trial(client.attach_trial({"x": x}), {"y": (y, 0.01)})
+        if n == 2:
+            node._fit(client._experiment)
+    return client
+
+
+STEEP = [(k / 8, 10 * k / 8 - 5) for k in range(9)]
+LINE = [(0.1, 0.0), (0.2, 0.0), (0.3, 0.0), *STEEP]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_answer_knows_what_came_since_the_last_trial_was_asked_for():
+    client = fitted({"threshold": 1.5}, LINE)
+    before, adapter = client.predict([{"x": 1.0}]), client._generation_strategy.adapter
+    (row,) = level_set(client).query("x == 1 and n_observations > 0").to_dict("records")
+    assert row["side"] == "above"
+    assert row["mean"] == pytest.approx(5.0, abs=0.1)
+    assert client._generation_strategy.adapter is adapter  # trials come as without it
+    assert client.predict([{"x": 1.0}]) == before
+    client.attach_data(11, {"y": (-5.0, 0.01)})  # a value is corrected
+    (row,) = level_set(client).query("x == 1 and n_observations > 0").to_dict("records")
+    assert row["side"] == "below"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_goal_of_one_level_is_a_level():
+    wanted = level_set(fitted({"threshold": 0.5, "beta": 4.0}, STEEP))
+    for goal in (Above(0.5), Below(0.5)):
+        client = fitted({"goal": goal, "beta": 4.0}, STEEP)
+        assert level_set(client).equals(wanted)
+        given = client._experiment, client._generation_strategy
+        assert ModelAnalysis(n=8).validate_applicable_state(*given) is None
+    with pytest.raises(ValueError, match=r"`goal` to be given, .*got both"):
+        acquisition_generator_spec(Straddle, {"threshold": 0.5, "goal": Above(0.3)})
 
 
 @pytest.mark.filterwarnings("ignore")

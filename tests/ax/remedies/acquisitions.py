@@ -25,7 +25,9 @@ from botorch_lse.ax import (
 )
 from botorch_lse.ax.modular import sobol_points
 from botorch_lse.strategies import (
+    Between,
     LSEStrategy,
+    Strategy,
     TruVaRStrategy,
 )
 
@@ -233,7 +235,7 @@ def a_metric_with_our_number(_):
 # --- the modular generator --------------------------------------------------------
 
 
-@case("modular:model_answer#1", "Write `threshold=70.0`")
+@case("modular:model_answer#1", "Write `ModelAnalysis(threshold=70.0)`")
 def no_level(_):
     client = modular(acquisition_generator_spec(MaxVariance, {}), n=3)
     given = client._experiment, client._generation_strategy
@@ -241,11 +243,21 @@ def no_level(_):
     assert ModelAnalysis(threshold=70.0, n=8).compute(*given).df is not None
 
 
+@case("modular:model_answer#1", "`level_set_generation_strategy(Strategy(grid_pool(p")
+def a_region_that_is_no_level(_):
+    goal = Between(0.2, 0.6)
+    client = modular(acquisition_generator_spec(Straddle, {"goal": goal}), n=0)
+    yield lambda: level_set(client)
+    strategy = Strategy(grid_pool([HEAT, DOSE]), goal)
+    client.set_generation_strategy(level_set_generation_strategy(strategy))
+    assert len(level_set(client)) == len(strategy.pool)
+
+
 @case("modular:model_answer#2", '`client.configure_optimization(objective="y")`')
 def an_objective_of_several_metrics(_):
     client = modular(STRADDLE, n=3)
     for trial in client._experiment.trials:
-        client.attach_data(trial, {"z": (0.1, 0.1)})
+        client.attach_data(trial, {"z": (0.1 * trial, 0.1)})
     client.configure_optimization(objective="y, z")
     yield lambda: level_set(client)
     client.configure_optimization(objective="y")
