@@ -379,7 +379,7 @@ class LedgerReader:
         self._named = named
         if known is None or changed or is_new or [*before] != [*trials]:
             self._known = {i: changed.get(i) or before[i] for i in trials}
-            _check_together([*self._known.values()])
+            _check_together([*self._known.values()], self.strategy, self.metrics)
             known = self._by_arrival() if self.asynchronous else self._assembled()
             points = tuple(p for entry in self._known.values() for p in entry.points)
             spoilt = ((t, a) for t, e in self._known.items() for a in e.spoilt)
@@ -877,20 +877,31 @@ def _elsewhere(group: Sequence[Measurement]) -> list[Round]:
     return [Round(plan, results, is_own=False)] if results else []
 
 
-def _check_together(entries: Sequence[_Entry]) -> None:
+def _check_together(
+    entries: Sequence[_Entry], strategy: Strategy, metrics: Sequence[str]
+) -> None:
     r"""Refuse trials that contradict each other, though each is right by itself.
+
+    What is off the pool joins a history that the strategy was given, whose noise may
+    be known where that of the rows is not.
 
     Raises:
         ValueError: If known and unknown noise are mixed, or values are lost in Ax's
             storage format.
     """
     first: dict[bool, int] = {}
+    model = getattr(strategy, "model", None)
+    past = getattr(strategy, "history", getattr(model, "history", None))
     for entry in entries:
         for _, part in entry.parts:
             for m in part.results:
                 first.setdefault(bool(m.yvar), m.trial)
         for point in entry.points:
-            first.setdefault(bool(point.yvar), point.trial)
+            if past is None:
+                first.setdefault(bool(point.yvar), point.trial)
+            elif bool(point.yvar) != (past.yvar is not None):
+                stds = strategy.noise_std_of(None)
+                raise ValueError(_unlike_history(point, metrics, stds is not None))
     if len(first) > 1:
         raise ValueError(_mixed(first[True], first[False]))
     largest = max((entry.largest for entry in entries), default=0.0)
@@ -900,6 +911,30 @@ def _check_together(entries: Sequence[_Entry]) -> None:
             f"the largest is {written(largest)}. Give them in smaller units, so that "
             "they are near 1 (threshold, noise and accuracy too)."
         )
+
+
+def _unlike_history(point: Point, metrics: Sequence[str], is_stated: bool) -> str:
+    r"""The complaint that the noise of a point is known, or not, unlike a history's.
+
+    Args:
+        point: The measurement.
+        metrics: Its metrics.
+        is_stated: Whether the strategy has a ``noise_std``.
+    """
+    value, trial = "mean" if point.yvar else "(mean, sem)", point.trial
+    values = ", ".join(f"{name!r}: {value}" for name in metrics)
+    wanted, came = "a sem for", "got none"
+    remedy = f"Call `client.attach_data({trial}, {{{values}}})`"
+    if point.yvar:
+        wanted, came = "no known noise of", "it is known"
+        if is_stated:
+            remedy = "Leave out `noise_std`"
+        remedy += ", or give the strategy `History(X, y, yvar)`"
+    return (
+        f"Expected {wanted} trial {trial}, which is at no row and joins the `history` "
+        f"of the strategy, {'without' if point.yvar else 'with'} `yvar`, but {came}. "
+        f"{remedy}."
+    )
 
 
 def _impossible(error: ValueError, trial: int, name: str) -> ValueError:

@@ -6,6 +6,7 @@ import itertools
 import math
 
 import pandas as pd
+import torch
 from ax.adapter.registry import Generators
 from ax.api.client import Client
 from ax.core import ObservationFeatures
@@ -17,7 +18,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_lse import Pool
+from botorch_lse import History, Pool
 from botorch_lse.acquisition import MaxVariance
 from botorch_lse.ax import (
     POOL_INDEX,
@@ -216,7 +217,7 @@ def one_with_and_one_without(**options):
     return client
 
 
-@case("ledger:_check_together#1", "give the strategy `noise_std`")
+@case("ledger:_check_together#2", "give the strategy `noise_std`")
 def one_trial_with_a_sem_and_one_without(_):
     client = one_with_and_one_without()
     yield lambda: client.get_next_trials(1)
@@ -230,6 +231,49 @@ def one_trial_with_a_sem_and_one_without(_):
     yield lambda: client.get_next_trials(1)
     use(client, lse(**{**UNKNOWN, "noise_std": 0.1}))
     assert goes_on(client)
+
+
+def beside_a_history(yvar, sem, **options):
+    r"""A run that knew values without a sem, or with one, and a trial off the pool."""
+    past = History(torch.rand(4, 2), torch.rand(4), yvar)
+    learnt = Strategy(
+        grid_pool([HEAT, DOSE], 5),
+        Above(0.5),
+        model=GaussianProcess(history=past, **options),
+        batch_size=1,
+    )
+    client = on([HEAT, DOSE], learnt)
+    complete(client, client.get_next_trials(1), 0.3)
+    trial = client.attach_trial({"heat": 0.3, "dose": 0.1})
+    client.complete_trial(trial, {"y": (0.4, sem)})
+    return client, learnt
+
+
+@case("ledger:_check_together#1", "Call `client.attach_data(1, {'y': (mean, sem)})`")
+def a_point_without_a_sem_beside_a_history_with_its_noise(_):
+    client, _ = beside_a_history(0.01, math.nan)
+    yield lambda: client.get_next_trials(1)
+    client.attach_data(1, {"y": (0.4, 0.1)})
+    assert goes_on(client)
+    assert len(state_of(client).strategy.model.history) == 5
+
+
+@case("ledger:_check_together#1", "or give the strategy `History(X, y, yvar)`")
+def a_point_with_a_sem_beside_a_history_without_its_noise(_):
+    for options in ({}, {"noise_std": 0.1}):
+        client, learnt = beside_a_history(None, 0.1, **options)
+        said = yield functools.partial(client.get_next_trials, 1)
+        if not options:
+            assert "`client.attach_data(1, {'y': mean})`" in said
+            client.attach_data(1, {"y": 0.4})
+            assert goes_on(client)
+            client, learnt = beside_a_history(None, 0.1)
+            yield functools.partial(client.get_next_trials, 1)
+        past = learnt.model.history
+        known = dataclasses.replace(past, yvar=torch.full((4,), 0.01))
+        model = dataclasses.replace(learnt.model, history=known)
+        use(client, dataclasses.replace(learnt, model=model))
+        assert goes_on(client)
 
 
 def of_weights(strategy, sem=None):
@@ -292,7 +336,7 @@ def a_mean_without_its_noise(_):
     assert gs.gen(experiment, n=1)
 
 
-@case("ledger:_check_together#2", "Give them in smaller units")
+@case("ledger:_check_together#3", "Give them in smaller units")
 def values_that_storage_does_not_keep(_):
     scaled = ScaleKernel(RBFKernel()).double()
     scaled.outputscale = 1e-24
