@@ -1042,7 +1042,7 @@ def exclude_rows(client: Client, rows: Any, *, undo: bool = False) -> None:
 
     Args:
         client: With its experiment and generation strategy.
-        rows: Rows of the pool.
+        rows: Rows of the pool, as numbers or as parameters of trials.
         undo: Whether to take that back: rows that were excluded by hand may be asked
             for again, from the next round on.
 
@@ -1052,6 +1052,10 @@ def exclude_rows(client: Client, rows: Any, *, undo: bool = False) -> None:
     """
     node = level_set_node(generation_strategy_of(client))
     experiment = experiment_of(client)
+    rows = [rows] if isinstance(rows, Mapping) else rows
+    if isinstance(rows, list | tuple):
+        row_of = node.space(experiment).row_of
+        rows = [row_of(r, "`rows`") if isinstance(r, Mapping) else r for r in rows]
     found = row_indices(rows, "rows", len(node.strategy.pool)).unique()
     named = list(excluded_in(experiment, node.name))
     if truth_value(undo, "undo"):

@@ -32,6 +32,8 @@ from botorch_lse.ax.workers import Evaluate, Evaluation, MakeExecutor, Workers
 from botorch_lse.models.outcomes import Binary, Quantity, of_failure
 
 ON_ERROR = ("raise", "retry", "fail")
+SHOWN = 10
+"""The largest number of rows that a text lists."""
 FAILED = (
     'Where a measurement failed, call `run_experiment(..., on_error="fail")`: its row '
     "is then asked for again in another trial."
@@ -194,7 +196,8 @@ class _Run:
     Args:
         n_finished: Trials that ended in this call.
         n_errors: How often the evaluation failed, of a trial or of a row.
-        given_up: Rows that failed too often; they are not evaluated any more.
+        given_up: The parameters of rows that failed too often, by themselves in words;
+            they are not evaluated any more.
         last_evaluated: The newest round a row of which is evaluated.
     """
 
@@ -207,7 +210,7 @@ class _Run:
     max_retries: int
     n_finished: int = 0
     n_errors: Counter[Any] = field(default_factory=Counter)
-    given_up: set[str] = field(default_factory=set)
+    given_up: dict[str, dict[str, Any]] = field(default_factory=dict)
     last_evaluated: int | None = None
 
     def go(self, bar: Any) -> str:
@@ -291,12 +294,21 @@ class _Run:
             if len(self.workers) > 0 or not trials:
                 return None
             if self._is_fruitless(max(trials)):
-                rows = ", ".join(sorted(self.given_up))
                 return (
                     f"{self.summary()}; the strategy asks only for rows whose "
-                    f"evaluation failed: {rows}. Exclude them, `exclude_rows(client, "
-                    "rows)`, or call `run_experiment` again when they can be measured"
+                    f"evaluation failed. Exclude them, {self._exclusion()}, or call "
+                    "`run_experiment` again when they can be measured"
                 )
+
+    def _exclusion(self) -> str:
+        r"""The call that excludes the rows that were given up, in words."""
+        assert self.node is not None  # only a level-set strategy has rows
+        space, rows = self.node.space(self.experiment), list[int]()
+        for parameters in self.given_up.values():
+            with suppress(ValueError):  # of a trial off the pool
+                rows.append(space.row_of(parameters, ""))
+        more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        return f"`exclude_rows(client, {sorted(rows)[:SHOWN]})`{more}"
 
     def _submit(self, trial: int, parameters: dict[str, Any]) -> None:
         if self.node is not None and repr(parameters) in self.given_up:
@@ -419,7 +431,7 @@ class _Run:
         if self._is_result(trial) and (is_last or self.on_error == "fail"):
             self._fail(trial)
         elif is_last:
-            self.given_up.add(row)
+            self.given_up[row] = parameters
             warnings.warn(
                 f"Trial {trial} ({row}) is abandoned: its evaluation failed "
                 f"{self.n_errors[key]} times, last with {error!r}. Its place is used "

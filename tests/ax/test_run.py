@@ -306,7 +306,7 @@ def test_a_run_ends_when_only_hopeless_rows_are_asked_for(on_error, max_pending)
     assert last == {row}
     assert state.history.round.unique().tolist() == list(range(state.round - 1))
     # Where it can be measured, a later call goes on to the answer; else without it.
-    assert "`exclude_rows(client, rows)`" in reason
+    assert f"`exclude_rows(client, [{row}])`, or call" in reason
     if on_error == "retry":
         exclude_rows(client, [row])
         run_experiment(client, evaluate)
@@ -314,6 +314,23 @@ def test_a_run_ends_when_only_hopeless_rows_are_asked_for(on_error, max_pending)
         assert asked.count(row) == 2
     else:
         assert "36 of 36 rows decided" in run_experiment(client, benches.bench)
+
+
+@pytest.mark.filterwarnings("ignore:The '?(inplace|future)")
+def test_ten_of_the_rows_that_are_given_up_are_named():
+    client = client_for(lse(max_observations=None, batch_size=13))
+    with pytest.warns(RuntimeWarning, match="not evaluated again"):
+        reason = run_experiment(client, fails, on_error="retry", max_retries=0)
+    rows = sorted({*rows_of(client)})
+    assert f"`exclude_rows(client, {rows[:10]})` and {len(rows) - 10} more" in reason
+    asked = [t.arm.parameters for t in client._experiment.trials.values()]
+    exclude_rows(client, asked)  # by parameters, as trials have them
+    assert sorted(state_of(client).excluded_rows.tolist()) == rows
+    exclude_rows(client, asked[0], undo=True)
+
+
+def fails(parameters):
+    raise RuntimeError("the bench is off")
 
 
 @pytest.mark.filterwarnings("ignore:The '?(inplace|future)")
