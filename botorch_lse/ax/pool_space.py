@@ -416,7 +416,7 @@ def _shown(values: Mapping[str, Any]) -> str:
 def grid_pool(
     parameters: Sequence[Config | DerivedParameterConfig],
     points: int | Mapping[str, int] | None = None,
-    parameter_constraints: Sequence[str] = (),
+    parameter_constraints: Sequence[str] | None = (),
 ) -> Pool:
     r"""The pool of all combinations of the parameters' values.
 
@@ -452,7 +452,7 @@ def grid_pool(
         points: Values of each range without a step, at least 2; or by name, where
             ranges that are not named take round numbers; default round numbers.
         parameter_constraints: As for ``client.configure_experiment``, such as
-            ``["acid + base <= 1"]``.
+            ``["acid + base <= 1"]``, or ``None``.
 
     Raises:
         ValueError: If ``parameters`` is no list of ranges, choices and derived
@@ -475,7 +475,8 @@ def grid_pool(
     _check_rows(math.prod(len(v) for v in levels.values()) if levels else 0)
     columns = [pd.DataFrame({name: values}) for name, values in levels.items()]
     table = reduce(lambda left, right: left.merge(right, how="cross"), columns)
-    inside = _inside(table, parameter_constraints)
+    constraints = () if parameter_constraints is None else parameter_constraints
+    inside = _inside(table, constraints)
     table = _with_derived(table[inside].reset_index(drop=True), derived)
     return Pool(
         pd.DataFrame({p.name: _model_column(p, table[p.name]) for p in spanning}),
