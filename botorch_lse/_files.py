@@ -142,8 +142,9 @@ def write_whole(path: str | Path, content: bytes, over: Seen | None = None) -> N
     """
     target = followed(path)
     check_writable(target)
-    if not (folder := target.parent).is_dir():
-        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}", str(path))
+    if not target.parent.is_dir():
+        words = f"there is no folder {target.parent}"
+        raise FileNotFoundError(errno.ENOENT, words, str(path))
     with _temporary(target) as (temporary, file):
         if target.exists():
             _give_rights(target, temporary)

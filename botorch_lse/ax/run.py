@@ -450,7 +450,7 @@ class _Run:
         return self.node is not None and of_failure(self._outcomes(trial)) is not None
 
     def _outcomes(self, trial: int) -> tuple[Quantity | None, ...]:
-        r"""What a trial measures of each metric that is learnt from; ``None``: numbers.
+        r"""The outcome of each metric learnt from, in a trial; ``None``: a number.
 
         Empty without a level-set strategy.
         """

@@ -1148,7 +1148,9 @@ def check_state(strategy: Strategy, state: object) -> State:
             if both[0] is not both[1]:
                 other.append(name)
         # A fit sees another history; what a given process was told has none of it.
-        models = [getattr(s.algorithm, "model", None) for s in (maker, strategy)]
+        models: list[Any] = [
+            getattr(s.algorithm, "model", None) for s in (maker, strategy)
+        ]
         if all(getattr(one, "is_fixed", False) for one in models):
             olds = [[out.history for out in one.outputs] for one in models]
             other += [] if all(map(_same, *olds)) else ["history"]

@@ -200,6 +200,12 @@ case(
     lambda: drawn([norm(), norm()], sampling=[norm(0, 2), norm(0, 2)]),
 )
 case(
+    "pool:Pool.from_distribution#2",
+    lambda: drawn([uniform()], sampling=[uniform(5, 1)]),
+    "Expected `sampling` to cover the distribution, but got one that never draws of it",
+    lambda: drawn([uniform()], sampling=[uniform(-0.5, 2)]),
+)
+case(
     "pool:Pool.from_box#1",
     lambda: Pool.from_box([[0.0, 30.0], [1.0, 10.0]], 4),
     "the upper row of `bounds` to be above the lower one",

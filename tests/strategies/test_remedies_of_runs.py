@@ -331,6 +331,19 @@ def a_name_as_rule(_: Path) -> Going:
     assert Strategy(POOL, Above(0.5), rule=Straddle())
 
 
+@case("composed:ComposedStrategy.parts#1", "`outcome` to be `Binary()` where classes")
+def counts_of_classes(_: Path) -> Going:
+    phases, pool = strategies.Classes(("solid", "gas")), Pool(torch.rand(6, 2))
+
+    def asked(outcome: Any) -> Any:
+        model = strategies.GaussianProcess(outcome=outcome)
+        return Strategy(pool, phases, model=model).init()
+
+    yield lambda: asked(strategies.Counts())
+    assert asked(strategies.Binary())
+    assert asked(None)
+
+
 @case("composed:ComposedStrategy._complete#1", "the `goal` is about one output")
 def two_values_for_one_output(_: Path) -> Going:
     strategy = Strategy(POOL, Above(0.5), model=GaussianProcess(noise_std=0.1))
