@@ -19,6 +19,7 @@ from ax.storage.botorch_modular_registry import (
     CLASS_TO_REVERSE_REGISTRY,
     register_acquisition_function,
 )
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.models.transforms import Standardize
 from torch import Tensor
@@ -27,6 +28,7 @@ from botorch_lse import acquisition
 from botorch_lse._validation import of_type
 from botorch_lse.acquisition.base import missing_arguments
 from botorch_lse.acquisition.outputs import region_of
+from botorch_lse.goals.regions import Above, And, Below, Between, Levels, Not, Or
 from botorch_lse.strategies import Rule, Strategy
 
 X_TRANSFORMS: tuple[type[Transform], ...] = tuple(MBM_X_trans_base)
@@ -220,3 +222,6 @@ for _name in acquisition.__all__:
     _exported = getattr(acquisition, _name)
     if isinstance(_exported, type) and issubclass(_exported, AcquisitionFunction):
         register_acquisition(_exported)
+# The goal of a specification, which Ax writes by its fields.
+for _region in (Above, Below, Between, And, Or, Not, Levels):
+    CORE_DECODER_REGISTRY[_region.__name__] = _region

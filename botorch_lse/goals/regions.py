@@ -498,6 +498,7 @@ class And(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))  # a file has a list
         _only_two(self.parts)
         self.n_outputs  # noqa: B018  (outputs by name or by number)
 
@@ -528,6 +529,7 @@ class Or(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))  # a file has a list
         _only_two(self.parts)
 
     @cached_property

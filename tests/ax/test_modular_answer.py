@@ -133,6 +133,18 @@ def test_a_goal_of_one_level_is_a_level():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("goal", [Above(0.5), Above(0.5) & ~Below(0.1) | Above(9.0)])
+def test_a_stored_specification_has_its_goal(goal, tmp_path) -> None:
+    client = fitted({"goal": goal}, STEEP)
+    client.save_to_json_file(str(tmp_path / "run.json"))
+    loaded = Client.load_from_json_file(str(tmp_path / "run.json"))
+    (node,) = loaded._generation_strategy.nodes_by_name.values()
+    options = node.generator_specs[0].generator_kwargs["botorch_acqf_options"]
+    assert options["goal"] == goal
+    assert len(loaded.get_next_trials(1)) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_before_there_is_a_model_it_says_so():
     client = client_of(2)
     with pytest.raises(ValueError, match="whose model predicts 'y'"):
