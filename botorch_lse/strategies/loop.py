@@ -1328,7 +1328,15 @@ class State:
             left = int(self.classification.undecided.sum())
             ended = f"The run has ended ({self.stop_reason})"
             return Forecast(None, f"{ended}: {left} rows stay undecided.")
-        return self.run.forecast(self.told.n_measured)
+        found, most = self.run.forecast(self.told.n_measured), self.strategy.max_repeats
+        if most is None or found.observations is None:
+            return found
+        rows = len(self.strategy.pool) - len(self.excluded_rows)
+        left = max(most * rows - self.n_used, 0)
+        if found.observations <= left:
+            return found
+        words = "`max_repeats` allows at most"
+        return Forecast(None, f"{words} {left} more; some rows will stay undecided.")
 
     @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:

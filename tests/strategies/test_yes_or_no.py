@@ -3,6 +3,7 @@ r"""Runs whose results are yes or no, or counts of successes."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -235,6 +236,10 @@ def test_a_run_that_may_measure_nothing_more_foresees_no_end() -> None:
     strategy = Strategy(line(), Above(0.5), model=model, batch_size=31, max_repeats=1)
     generator = torch.Generator().manual_seed(0)
     answers = (torch.rand(31, generator=generator) < 0.5).double()
+    fewer = replace(strategy, batch_size=20)
+    rows = fewer.ask(fewer.init(seed=0)).order
+    said = fewer.tell(fewer.init(seed=0), Observations(rows, answers[rows])).forecast()
+    assert "`max_repeats` allows at most 11 more" in str(said)
     state = strategy.tell(strategy.init(seed=0), Observations(range(31), answers))
     assert state.stop_reason == "rows exhausted"
     left = int(state.classification.undecided.sum())
