@@ -1323,7 +1323,7 @@ class GaussianAlgorithm(Algorithm):
         Without them where no level is stated, there is no model yet, or it is not to be
         believed, since all values lie on one side.
         """
-        has_model = self.shown(belief).fits.is_informed
+        has_model = belief.fits.is_informed or belief.early is not None
         found, goal = answer.content(confidence), self.goal
         found = replace(found, has_model=has_model or belief.one_sided is not None)
         is_unknown = not belief.fits.is_informed or belief.one_sided is not None
