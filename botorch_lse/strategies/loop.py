@@ -1152,8 +1152,8 @@ def check_state(strategy: Strategy, state: object) -> State:
             getattr(s.algorithm, "model", None) for s in (maker, strategy)
         ]
         if all(getattr(one, "is_fixed", False) for one in models):
-            olds = [[out.history for out in one.outputs] for one in models]
-            other += [] if all(map(_same, *olds)) else ["history"]
+            before, now = (one.outputs[0].history for one in models)
+            other += ["history"] if before is None and now is not None else []
         if not other:
             parts = {"algorithm": strategy.algorithm, "criteria": strategy.criteria}
             return replace(state, strategy=strategy, run=replace(state.run, **parts))
