@@ -33,8 +33,8 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 64_330, 37_340
-"""Of the core: lines, and lines of code; 410 and 315 for answers that name their
+MOST_LINES, MOST_CODE = 64_330, 37_360
+"""Of the core: lines, and lines of code; 410 and 335 for answers that name their
 classes and for what fresh users found, 180 and 90 for lines of functions that rise and
 priors that hold for guesses, 100 and 60 for fits to outcomes in a third of the time and
 batches that look ahead in half of it, 60 and 25 for exact scores of
