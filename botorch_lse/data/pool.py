@@ -335,7 +335,8 @@ class Pool:
         never = drawn.log_density(meant.drawn(n, seed, method)).isneginf()
         if bool(never.all()):
             wanted, came = "to cover the distribution", "got one that never draws of it"
-            raise ValueError(complaint("sampling", wanted, came))
+            remedy = "Let its ranges hold those of the marginals."
+            raise ValueError(complaint("sampling", wanted, came, remedy))
         if bool(never.any()):
             share = float(never.double().mean())
             warnings.warn(

@@ -604,7 +604,8 @@ class Levels(Region):
     theorem: ClassVar[str] = "Theorem 1"
 
     def __post_init__(self) -> None:
-        if not hasattr(self.levels, "__len__"):
+        is_list = hasattr(self.levels, "__len__") and not isinstance(self.levels, str)
+        if not (is_list and getattr(self.levels, "ndim", 1)):
             wanted, remedy = "to be a list of numbers", "Write `Levels((1.0, 2.0))`."
             raise ValueError(
                 complaint("levels", wanted, f"got {self.levels!r}", remedy)

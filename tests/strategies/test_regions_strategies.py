@@ -380,6 +380,8 @@ def test_a_region_can_be_copied_and_compared() -> None:
         (lambda: Levels((2.0, 1.0)), "`levels` to be at least one level, ascending"),
         (lambda: Levels(()), "`levels`"),
         (lambda: Levels(2.0), r"Write `Levels\(\(1.0, 2.0\)\)`"),
+        (lambda: Levels(torch.tensor(2.0)), "`levels` to be a list of numbers"),
+        (lambda: Levels("12"), "`levels` to be a list of numbers, but got '12'"),
         (lambda: Between(2.0, 1.0), "`low` to be below `high`"),
         (lambda: Between((1.0, 2.0), (3.0, 4.0, 5.0)), "`low` to be as many"),
         (lambda: Above(1.0, output=-1), "`output` to be the number"),
