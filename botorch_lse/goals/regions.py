@@ -605,7 +605,7 @@ class Levels(Region):
 
     def __post_init__(self) -> None:
         is_list = hasattr(self.levels, "__len__") and not isinstance(self.levels, str)
-        if not (is_list and getattr(self.levels, "ndim", 1)):
+        if not is_list or getattr(self.levels, "ndim", None) == 0:
             wanted, remedy = "to be a list of numbers", "Write `Levels((1.0, 2.0))`."
             raise ValueError(
                 complaint("levels", wanted, f"got {self.levels!r}", remedy)

@@ -1331,8 +1331,8 @@ class State:
         found, most = self.run.forecast(self.told.n_measured), self.strategy.max_repeats
         if most is None or found.observations is None:
             return found
-        rows = len(self.strategy.pool) - len(self.excluded_rows)
-        left = max(most * rows - self.n_used, 0)
+        counts = (most - self.uses(len(self.strategy.pool))).clamp_min(0)
+        left = int(counts.index_fill(0, self.excluded_rows.long(), 0).sum())
         if found.observations <= left:
             return found
         words = "`max_repeats` allows at most"

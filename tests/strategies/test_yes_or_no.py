@@ -240,6 +240,9 @@ def test_a_run_that_may_measure_nothing_more_foresees_no_end() -> None:
     rows = fewer.ask(fewer.init(seed=0)).order
     said = fewer.tell(fewer.init(seed=0), Observations(rows, answers[rows])).forecast()
     assert "`max_repeats` allows at most 11 more" in str(said)
+    told = fewer.tell(fewer.init(seed=0), Observations(rows, answers[rows]))
+    out = [int(rows[0]), int((torch.bincount(rows, minlength=31) == 0).nonzero()[0])]
+    assert "allows at most 10 more" in str(fewer.exclude(told, out).forecast())
     state = strategy.tell(strategy.init(seed=0), Observations(range(31), answers))
     assert state.stop_reason == "rows exhausted"
     left = int(state.classification.undecided.sum())
