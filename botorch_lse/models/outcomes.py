@@ -53,6 +53,10 @@ In units of the nodes: of a normal distribution they then give the moments to 3e
 others they are placed anew, as where a step of a fit made other results likely."""
 MOVES, MOST_SCALED = 20, 8.0
 """The largest number of places of nodes, and the factor of their width at a move."""
+GROUPS, GROUP_REACH, LEAST_SPREAD = 64, 4.0, 1e-6
+"""The number of groups of counts before their result is known, and their reach.
+In deviations of a count, beyond expected counts that are likely; and the least standard
+deviation of ``f`` in their scale."""
 LARGEST_LOG = 50.0
 """The largest logarithm of an expected count, which nothing counts up to."""
 LEAST_GAP = 1e-3
@@ -237,6 +241,15 @@ class Outcome(Quantity):
 
         It takes off as much of the variance of ``f``, at every point, as the trial does
         in expectation, before its result is known.
+        """
+
+    @abstractmethod
+    def ahead(self, mean: Tensor, variance: Tensor) -> answers.ResultAhead:
+        r"""One trial at each of ``C`` points, before its result.
+
+        Args:
+            mean: ``C`` means of ``f``.
+            variance: ``C`` variances of ``f``.
         """
 
     def of_one(
@@ -724,6 +737,26 @@ class Counts(Outcome):
         """
         return 1 / self.value(mean.clamp_min(-LARGEST_LOG))
 
+    def ahead(self, mean: Tensor, variance: Tensor) -> answers.AnyResultAhead:
+        r"""One count at each of ``C`` points, before it is known, by groups of counts.
+
+        Groups are of one count each where these are few, else of equal widths on a
+        scale on which a count, whose variance is ``m + s^2 m^2``, has the variance 1.
+        """
+        f = answers.latent_values(mean, variance)
+        expected = self.value(f)
+        s = variance.sqrt().clamp_min(LEAST_SPREAD).unsqueeze(-1)
+        ends = 2 / s * (s * expected[:, [0, -1]].sqrt()).asinh()
+        low, high = ends.split(1, dim=-1)
+        low = (low - GROUP_REACH).clamp_min(0.0)
+        steps = torch.linspace(0.0, 1.0, GROUPS).to(f)
+        scale = torch.lerp(low, high + GROUP_REACH, steps)
+        last = ((s / 2 * scale).sinh() / s).square().floor()  # C x GROUPS
+        up_to = torch.special.gammaincc(last.unsqueeze(-1) + 1, expected.unsqueeze(-2))
+        none, every = torch.zeros_like(up_to[:, :1]), torch.ones_like(up_to[:, :1])
+        chances = torch.cat((none, up_to, every), dim=1).diff(dim=1)
+        return answers.AnyResultAhead(mean, variance, chances)
+
 
 @dataclass(frozen=True)
 class Ordinal(Outcome):
@@ -942,6 +975,14 @@ class Ordinal(Outcome):
             told = (density - at).square() / (up_to - share).clamp_min(least)
             information, share, density = information + told, up_to, at
         return _noise_of(information, variance)
+
+    def ahead(self, mean: Tensor, variance: Tensor) -> answers.AnyResultAhead:
+        r"""One grade at each of ``C`` points, before it is known."""
+        f = answers.latent_values(mean, variance)
+        each = torch.arange(self.grades).to(f)
+        ones = torch.ones_like(each)
+        log = self.log_probability(f.unsqueeze(-1), each, ones)  # C x nodes x K
+        return answers.AnyResultAhead(mean, variance, log.exp().mT)
 
     @property
     def _known(self) -> tuple[float, ...]:

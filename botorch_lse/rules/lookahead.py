@@ -19,9 +19,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from botorch_lse._validation import in_interval, one_of
+from botorch_lse._validation import complaint, in_interval, one_of, truth_value
 from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
+from botorch_lse.functional.answers import Change
 from botorch_lse.functional.class_removal import class_removal, level_weights
 from botorch_lse.functional.lookahead import (
     AddedRemoval,
@@ -30,6 +31,7 @@ from botorch_lse.functional.lookahead import (
     Removal,
     expected_misclassification,
     mutual_information,
+    ratio_to_level,
     targeted_variance,
     truncated_variance,
     volume_series,
@@ -119,6 +121,11 @@ class LookAhead(Rule):
     open: the next row is the one with which the whole batch, rows that are being
     measured included, is expected to remove most, seen from the posterior before any of
     its values (Chevalier et al. 2014). It is exact and takes as long.
+
+    A result that is no number, such as yes or no, a grade or a count, is scored as the
+    Gaussian measurement that takes off as much of the variances. With ``exact`` the
+    ``FINALISTS`` rows that are then the best are scored again, by all results that they
+    may have (``functional/answers.py``); measured numbers have exact scores anyway.
     """
 
     costs: RowCosts | None
@@ -304,9 +311,11 @@ class ExpectedMisclassification(LookAhead):
     Args:
         costs: The costs of rows; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
+        exact: Whether results that are no numbers are scored exactly, one level being
+            in question and the batch not joint; see ``LookAhead``.
 
     Raises:
-        ValueError: If ``batch`` is not known.
+        ValueError: If ``batch`` is not known, or joint beside ``exact``.
 
     Source:
         Bect et al. (2012); Chevalier et al. (2014), section 3.
@@ -314,15 +323,27 @@ class ExpectedMisclassification(LookAhead):
 
     costs: RowCosts | None = None
     batch: Batch = "believer"
+    exact: bool = False
 
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
+        if truth_value(self.exact, "exact") and self.batch == "joint":
+            refuse_joint()
+
+    @property
+    def serves(self) -> Serves:  # type: ignore[override]
+        r"""Regions, or with exact scores of results one level."""
+        return Serves.LEVEL if self.exact else Serves.REGION
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected decreases of the probabilities of a wrong side."""
         if not is_one_level(context):
             return off_the_doubt(context, reductions, self.batch)
-        return near_level(context, reductions, expected_misclassification, self.batch)
+        loss = expected_misclassification
+        found = near_level(context, reductions, loss, self.batch)
+        if not self.exact:
+            return found
+        return by_results(context, reductions, found, "product")
 
 
 @dataclass(frozen=True)
@@ -335,25 +356,33 @@ class MutualInformation(LookAhead):
     Args:
         costs: The costs of rows; ``None``: the pool's costs, or one each.
         batch: ``"believer"`` or ``"joint"``, see ``LookAhead``.
+        exact: Whether results that are no numbers are scored exactly, one level being
+            in question and the batch not joint; see ``LookAhead``.
 
     Raises:
-        ValueError: If ``batch`` is not known.
+        ValueError: If ``batch`` is not known, or joint beside ``exact``.
 
     Source:
-        Letham et al. (2022); Gaussian in place of binary responses.
+        Letham et al. (2022); Gaussian in place of binary responses, unless ``exact``.
     """
 
     costs: RowCosts | None = None
     batch: Batch = "believer"
+    exact: bool = False
 
     serves = Serves.LEVEL
 
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
+        if truth_value(self.exact, "exact") and self.batch == "joint":
+            refuse_joint()
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the entropies of the sides."""
-        return near_level(context, reductions, mutual_information, self.batch)
+        found = near_level(context, reductions, mutual_information, self.batch)
+        if not self.exact:
+            return found
+        return by_results(context, reductions, found, "entropy")
 
 
 @dataclass(frozen=True)
@@ -367,20 +396,30 @@ class AbsoluteVolumeChange(LookAhead):
 
     Args:
         costs: The costs of rows; ``None``: the pool's costs, or one each.
+        exact: Whether results that are no numbers are scored exactly, see
+            ``LookAhead``.
 
     Source:
-        Letham et al. (2022); Gaussian in place of binary responses.
+        Letham et al. (2022); Gaussian in place of binary responses, unless ``exact``.
     """
 
     costs: RowCosts | None = None
+    exact: bool = False
 
     serves = Serves.LEVEL
+
+    def __post_init__(self) -> None:
+        truth_value(self.exact, "exact")
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected absolute changes of the number of rows above the level."""
         level = context.comparisons[0].level
         found = reductions.volume_change(level, context.weights)
-        return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
+        if not float(found.max()) > 0:
+            return reductions.truncated(1.0, 0.0)
+        if not self.exact:
+            return found
+        return by_results(context, reductions, found, "volume")
 
 
 @dataclass(frozen=True)
@@ -449,6 +488,69 @@ def near_level(
     if float(found.max()) <= 0:
         return reductions.truncated(1.0, 0.0)
     return found
+
+
+def refuse_joint() -> None:
+    r"""Complain about exact scores of results in joint batches.
+
+    Raises:
+        ValueError: In any case.
+    """
+    wanted = 'to be "believer" with `exact=True`'
+    remedy = "Leave `exact` out: results then count as Gaussian measurements."
+    raise ValueError(complaint("batch", wanted, 'got "joint"', remedy))
+
+
+def by_results(
+    context: SelectionContext,
+    reductions: Reductions,
+    scores: Tensor,
+    change: Change,
+) -> Tensor:
+    r"""The scores of the best rows by the results that they may have, if these say it.
+
+    Args:
+        context: The belief and the rows to choose from.
+        reductions: The rows and the targets.
+        scores: ``C`` scores by Gaussian measurements in place of results.
+        change: The loss of the sides, or the number of targets above.
+
+    Returns:
+        ``C`` scores, 0 for rows that are not among the ``FINALISTS`` best. Those given
+        where numbers are measured.
+    """
+    outcomes = context.fits.outcomes
+    if not outcomes or outcomes[0] is None:
+        return scores
+    costs, targets = reductions.costs, reductions.targets
+    best = best_ones(scores if costs is None else scores / costs, FINALISTS)
+    posterior, (level,) = context.fits.posteriors[0], context.comparisons
+    counts = reductions.counts
+    if context.weights is not None:
+        counts = counts * context.weights[targets]
+    mean, variance = posterior.mean, posterior.variance
+    distance = mean[targets] - level.level_at(targets)
+    if len(targets) > FINE:
+        b = ratio_to_level(distance, variance[targets])
+        loss = torch.special.ndtr(b) * torch.special.ndtr(-b) * counts + TINY
+        drawn, mass = systematic_sample(loss, FINE, 0)
+        targets, distance = targets[drawn], distance[drawn]
+        counts = counts[drawn] * mass / loss[drawn]
+    few = replace(reductions.of_some(best), targets=targets, kept=None)
+    covariance = torch.cat([own for _, own, _ in few.blocks_of(targets)])
+    given = distance, variance[targets]
+    b, found = ratio_to_level(*given), []
+    result = outcomes[0].ahead(mean[few.rows], variance[few.rows])
+    for some, own in result.pieces(covariance):
+        together = some.with_sides(*given, own)
+        if change == "volume":
+            found.append(some.volume_change(together * counts))
+        else:
+            found.append(some.removed(change, b, together) @ counts)
+    exactly = torch.cat(found)
+    if not float(exactly.max()) > 0:
+        return scores
+    return torch.zeros_like(scores).index_copy_(0, best, exactly)
 
 
 def is_one_level(context: SelectionContext) -> bool:
@@ -540,7 +642,7 @@ def _gains_at(
             continue
         pairs = zip(outputs, noise, strict=True)
         each = [Reductions(posteriors[j], own, targets, n, kept=kept) for j, n in pairs]
-        for blocks in zip(*(one._blocks_of(targets) for one in each), strict=True):
+        for blocks in zip(*(one.blocks_of(targets) for one in each), strict=True):
             gains = [nothing] * len(posteriors)
             for j, (_, covariance, observed) in zip(outputs, blocks, strict=True):
                 gains[j] = single_gain(covariance, observed, out=covariance)
@@ -725,7 +827,7 @@ class Reductions:
         some = torch.cat((far, best_ones(own, SHORTLIST))).unique()
         if len(self.targets) > FINE:
             some = self._best_of(some, FINALISTS, loss, FINE, sums)
-        return found.index_copy_(0, some, sums(self._of(some)))
+        return found.index_copy_(0, some, sums(self.of_some(some)))
 
     @property
     def _moves(self) -> tuple[Tensor, Tensor]:
@@ -769,13 +871,14 @@ class Reductions:
         kept, mass = systematic_sample(loss, n_targets, 0)
         is_any = loss[kept] > 0  # rounding may meet the last target instead
         kept, mass = kept[is_any], mass[is_any]
-        rows, targets = self._of(some), self.targets[kept]
+        rows, targets = self.of_some(some), self.targets[kept]
         scores = sums(replace(rows, targets=targets, weights=mass / loss[kept]))
         if rows.costs is not None:
             scores = scores / rows.costs
         return some[best_ones(scores, size)]
 
-    def _of(self, some: Tensor) -> Reductions:
+    def of_some(self, some: Tensor) -> Reductions:
+        r"""The reductions by some of the rows, by their places."""
         rows, noise_var = self.rows[some], self.noise_var[some]
         costs = None if self.costs is None else self.costs[some]
         return replace(self, rows=rows, noise_var=noise_var, costs=costs)
@@ -810,7 +913,7 @@ class Reductions:
             effect = effect_at(targets)
             if weights is not None:
                 effect = effect.weighted(weights)
-            for rows, covariance, observed in some._blocks_of(targets):
+            for rows, covariance, observed in some.blocks_of(targets):
                 found = effect.parts(covariance, observed)
                 if sums is None:
                     sums = found.new_zeros(len(self.rows), found.shape[-1])
@@ -850,7 +953,7 @@ class Reductions:
         most = min(posterior.memory_budget, 8 * COPIES * n * WIDEST)
         return row_blocks(len(self.targets), n, most)
 
-    def _blocks_of(self, part: Tensor) -> Iterator[Block]:
+    def blocks_of(self, part: Tensor) -> Iterator[Block]:
         r"""The pieces of all rows with some targets; the caller may overwrite them."""
         posterior, rows = self.posterior, self.rows
         budget = min(posterior.memory_budget, 8 * COPIES * AT_ONCE)

@@ -35,6 +35,7 @@ from botorch_lse.surrogate.remarks import LEAST_VALUES, NORMAL, are_skewed, gros
 
 if TYPE_CHECKING:
     from botorch_lse.models import fitted, latent
+    from botorch_lse.models.outcomes import Outcome
     from botorch_lse.surrogate.burn_in import BurnIn
 else:  # they bring SciPy
     fitted = LazyModule("botorch_lse.models.fitted")
@@ -814,12 +815,13 @@ class GaussianProcesses:
         if not self.has_outcomes:
             return fits
         n, found = len(self.candidates), list(fits.noise)
+        outcomes: list[Outcome | None] = [None] * len(found)
         for j, posterior in enumerate(fits.posteriors):
             if self.outputs[j].outcome is not None:
                 outcome = self.outputs[j].outcome_of(posterior.prior)
                 given = posterior.mean[:n], posterior.variance[:n]
-                found[j] = outcome.pseudo_noise(*given)
-        return replace(fits, noise=tuple(found))
+                found[j], outcomes[j] = outcome.pseudo_noise(*given), outcome
+        return replace(fits, noise=tuple(found), outcomes=tuple(outcomes))
 
     # --- what may be measured ---------------------------------------------------------
 

@@ -19,6 +19,7 @@ from botorch_lse.models.gaussian_process import (
 from botorch_lse.surrogate.layout import Layout
 
 if TYPE_CHECKING:
+    from botorch_lse.models.outcomes import Outcome
     from botorch_lse.surrogate.burn_in import BurnInData
 
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
@@ -52,6 +53,8 @@ class Posterior:
         has_known_noise: Whether values come with their noise variances.
         floors: For each output ``N`` noise variances that repeats say there is at
             least, where they refute the stated ones; 0 elsewhere. Empty: none are.
+        outcomes: For each output what is measured, if it is not the function plus
+            noise, with its learnt parameters. Empty: no output has one.
     """
 
     layout: Layout
@@ -65,6 +68,7 @@ class Posterior:
     burn_in: BurnInData | None = None
     has_known_noise: bool = False
     floors: tuple[Tensor, ...] = ()
+    outcomes: tuple[Outcome | None, ...] = ()
 
     @property
     def learns_noise(self) -> bool:
