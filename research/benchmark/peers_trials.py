@@ -1,0 +1,220 @@
+r"""Answers of yes and no: the trials that batches cost, and that a rising input saves.
+
+*Batches.* Brier scores of the default, one trial at a time and in batches of 10, on the
+problems of ``peers outcomes``, with the chance of a right answer told. Below them the
+trials that batches need, as a share, for the scores that single trials have, in the sum
+over the problems.
+
+*Rising inputs.* Fifteen psychometric functions of two, three and five inputs, which
+rise with the first: a threshold and a slope that depend smoothly on the others, and
+five shapes between. The level is 0.75. Rows are chosen by the default in batches of 10,
+or quasi-randomly, with ``increasing`` and without. Held are the latent values between
+-2.5 and 2.5 that intervals of 95 % hold, in percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
+from botorch_lse.strategies import Binary
+from research.benchmark.peers_outcomes import POINTS, TEST_SEED, cube
+from research.benchmark.peers_outcomes_problems import PROBLEMS, Problem
+from research.benchmark.peers_runs import reopened
+from research.benchmark.recorded import Recorded, measure
+from research.benchmark.registry import Options, entry
+from research.report import Report, Table, paragraphs
+
+SEEDS, QUICK_SEEDS = 3, 1
+ROWS, LEVEL, Z = 600, 0.75, 1.959964
+SINGLE_AT, RISING_AT = (50, 100, 150), (20, 50, 100, 200)
+"""The numbers of trials after which errors are compared."""
+FARTHEST = 2.5
+"""The latent values beyond which it does not matter how large they are."""
+ONE, TEN = "one at a time", "batches of 10"
+RISING = {
+    "without increasing": (False, False),
+    "increasing": (True, False),
+    "without increasing, quasi-random": (False, True),
+    "increasing, quasi-random": (True, True),
+}
+"""For each method whether it knows what rises, and whether rows are quasi-random."""
+SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
+    "line": lambda t: t,
+    "square": lambda t: t.sign() * t.square() * 1.5,
+    "step": lambda t: 0.3 * t + 0.7 * (6 * t).tanh() * 0.6,
+    "logarithm": lambda t: t.sign() * (1 + 4 * t.abs()).log() * 0.6,
+    "bend": lambda t: torch.where(t > 0, 1.6 * t, 0.6 * t),
+}
+"""From the distance to the threshold to the latent value over the slope."""
+INPUTS = (2, 3, 5)
+
+
+def psychometric(shape: str, d: int) -> Problem:
+    r"""A function of ``d`` inputs that rises with the first.
+
+    Args:
+        shape: One of ``SHAPES``.
+        d: The number of inputs.
+    """
+    k = list(SHAPES).index(shape)
+
+    def latent(u: Tensor) -> Tensor:
+        x, *others = u.unbind(dim=-1)
+        waves = [((2.0 + 0.5 * k) * z + j).sin() for j, z in enumerate(others)]
+        bends = [(3.0 * z - 0.7 * k + j).cos() for j, z in enumerate(others)]
+        threshold = 0.5 + 0.3 * sum(waves[1:], waves[0]) / len(others)
+        slope = 7.0 * (1 + 0.4 * sum(bends[1:], bends[0]) / len(others))
+        return slope * SHAPES[shape](x - threshold)
+
+    return Problem(d, LEVEL, latent, {})
+
+
+FUNCTIONS = {
+    f"{shape}, {d}-D": psychometric(shape, d) for d, shape in product(INPUTS, SHAPES)
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    r"""A run: the names of problem and method, and its seed."""
+
+    problem: str
+    method: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Run(Recorded):
+    r"""The outcome of a run.
+
+    Args:
+        job: What was run.
+        brier: The Brier score after each of its numbers of trials: 0.5 is ignorance.
+        held: The share of latent values that intervals of 95 % hold, likewise.
+        crossed: The share of points on the wrong side by three deviations, likewise.
+    """
+
+    job: Job
+    brier: tuple[float, ...]
+    held: tuple[float, ...]
+    crossed: tuple[float, ...]
+
+
+def run(job: Job) -> Sequence[Run]:
+    r"""Play a run, and score it after its numbers of trials."""
+    is_rising = job.problem in FUNCTIONS
+    problem = (FUNCTIONS if is_rising else PROBLEMS)[job.problem]
+    knows, is_random = RISING.get(job.method, (False, False))
+    at, q = (RISING_AT if is_rising else SINGLE_AT), 1 if job.method == ONE else 10
+    names = [f"x{j + 1}" for j in range(problem.d)]
+    pool = Pool(cube(ROWS, problem.d, job.seed), names=names)
+    outcome, goal = Binary(guess=problem.chance), Above(problem.level)
+    model = GaussianProcess(outcome=outcome, increasing=names[:1] if knows else ())
+    strategy = Strategy(pool, goal, model=model, batch_size=q)
+    p = Binary().value(problem.latent(pool.X))
+    generator = torch.Generator().manual_seed(job.seed)
+    state, found = strategy.init(job.seed), list[tuple[float, float, float]]()
+    for n in range(q, max(at) + 1, q):
+        rows = torch.arange(n - q, n)
+        if not is_random:
+            rows = strategy.ask(state).order
+        drawn = torch.rand(q, generator=generator, dtype=torch.float64)
+        told = Observations(rows, (drawn < p[rows]).double())
+        state = reopened(strategy.tell(state, told), goal)
+        if n in at:
+            mean, sigma = state.belief.posterior.at(cube(POINTS, problem.d, TEST_SEED))
+            found.append(_scores(problem, outcome, mean, sigma))
+    brier, held, crossed = zip(*found, strict=True)
+    return [Run(job, brier, held, crossed)]
+
+
+def _scores(
+    problem: Problem, outcome: Binary, mean: Tensor, sigma: Tensor
+) -> tuple[float, float, float]:
+    r"""The Brier score, the share that intervals hold, and that of crossed sides."""
+    p = Binary().value(problem.latent(cube(POINTS, problem.d, TEST_SEED)))
+    level = outcome.latent(torch.tensor(problem.level, dtype=torch.float64))
+    truth, is_above = outcome.latent(p), p > problem.level
+    off = is_above.double() - torch.special.ndtr((mean - level) / sigma)
+    counts = truth.abs() <= FARTHEST
+    held = ((truth - mean).abs() <= Z * sigma)[counts].double().mean()
+    crossed = ((mean - level).abs() > 3 * sigma) & ((mean > level) != is_above)
+    brier = 2 * off.square().mean()
+    return float(brier), float(held), float(crossed.double().mean())
+
+
+def jobs_of(seeds: int, only: Sequence[str]) -> Iterator[Job]:
+    r"""All runs, a seed after the other."""
+    for seed in range(seeds):
+        for name in only or (*PROBLEMS, *FUNCTIONS):
+            methods = RISING if name in FUNCTIONS else (ONE, TEN)
+            yield from (Job(name, method, seed) for method in methods)
+
+
+@entry("peers", "trials", "trials that batches cost, and that a rising input saves")
+def trials(options: Options) -> Report:
+    r"""All problems and methods."""
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    jobs = list(jobs_of(seeds, options.only))
+    runs = measure(Run, run, jobs, *options.where)
+    tables = [
+        *batches_table([r for r in runs if r.job.problem in PROBLEMS]),
+        *rising_table([r for r in runs if r.job.problem in FUNCTIONS]),
+    ]
+    data = {"runs": [one.record() for one in runs]}
+    return Report("trials", paragraphs(__doc__), tables, data=data)
+
+
+def batches_table(runs: Sequence[Run]) -> list[Table]:
+    r"""Brier scores of single trials and of batches, for each problem."""
+    by = {(r.job.problem, r.job.seed, r.job.method): r.brier for r in runs}
+    rows, sums = list[tuple[Any, ...]](), dict[str, np.ndarray]()
+    for name in dict.fromkeys(r.job.problem for r in runs):
+        seeds = sorted({s for p, s, m in by if p == name and (p, s, ONE) in by})
+        pairs = [(by[name, s, ONE], by[name, s, TEN]) for s in seeds]
+        one, ten = (np.array(column) for column in zip(*pairs, strict=True))
+        error = (ten - one).std(axis=0, ddof=min(1, len(seeds) - 1)) / len(seeds) ** 0.5
+        cells = [
+            f"{a:.3f}, {b:.3f} +- {e:.3f}"
+            for a, b, e in zip(one.mean(axis=0), ten.mean(axis=0), error, strict=True)
+        ]
+        rows.append((name, len(seeds), *cells))
+        for method, found in ((ONE, one), (TEN, ten)):
+            sums[method] = sums.get(method, 0.0) + found.mean(axis=0)
+    if not rows:
+        return []
+    # Scores fall; of batches the trials at a score lie between those that were scored.
+    needed = np.interp(-sums[ONE], -sums[TEN], SINGLE_AT)
+    is_beyond = sums[ONE] < sums[TEN].min()
+    shares = [
+        f"{'> ' if beyond else ''}{n / at:.2f}"
+        for n, at, beyond in zip(needed, SINGLE_AT, is_beyond, strict=True)
+    ]
+    rows.append(("trials of batches over single ones", "", *shares))
+    heads = [f"after {n}: one, ten" for n in SINGLE_AT]
+    return [Table("Batches: Brier scores", ("problem", "seeds", *heads), rows)]
+
+
+def rising_table(runs: Sequence[Run]) -> list[Table]:
+    r"""Sums of Brier scores over the functions, and what intervals hold."""
+    rows = []
+    for method in RISING if runs else ():
+        own = [r for r in runs if r.job.method == method]
+        n = len({r.job.seed for r in own})
+        brier = [sum(r.brier[i] for r in own) / n for i in range(len(RISING_AT))]
+        held = [100 * fmean(r.held[i] for r in own) for i in range(len(RISING_AT))]
+        worst = max(max(r.crossed) for r in own)
+        cells = [f"{b:.2f} ({h:.0f} %)" for b, h in zip(brier, held, strict=True)]
+        rows.append((method, n, *cells, f"{100 * worst:.1f} %"))
+    heads = [f"after {n}" for n in RISING_AT]
+    title = "Rising inputs: sums of Brier scores (held), most crossed"
+    return [Table(title, ("method", "seeds", *heads, "crossed"), rows)] if rows else []

@@ -1,0 +1,89 @@
+r"""The trials that batches cost and that a rising input saves: problems and tables."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from botorch_lse.strategies import Binary
+from research.benchmark import peers_trials
+from research.benchmark.peers_outcomes import cube
+from research.benchmark.peers_outcomes_problems import PROBLEMS
+from research.benchmark.peers_trials import (
+    FUNCTIONS,
+    ONE,
+    RISING,
+    TEN,
+    Job,
+    Run,
+    batches_table,
+    jobs_of,
+    rising_table,
+    run,
+    trials,
+)
+from research.benchmark.registry import Options
+
+LINE = "line, 2-D"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_rise_with_their_first_input_through_the_level(name):
+    function = FUNCTIONS[name]
+    X = cube(500, function.d, 0)
+    higher = X.clone()
+    higher[:, 0] = (X[:, 0] + 0.05).clamp_max(1.0)
+    is_moved = higher[:, 0] > X[:, 0]
+    rise = function.latent(higher) - function.latent(X)
+    assert bool((rise[is_moved] > 0).all())
+    share = (Binary().value(function.latent(X)) > function.level).double().mean()
+    assert 0.02 < float(share) < 0.7
+
+
+def test_runs_are_scored_after_their_numbers_of_trials(monkeypatch):
+    monkeypatch.setattr(peers_trials, "RISING_AT", (20, 40))
+    monkeypatch.setattr(peers_trials, "SINGLE_AT", (10, 12))
+    monkeypatch.setattr(peers_trials, "ROWS", 60)
+    (known,), (blind,) = (
+        run(Job(LINE, method, 0)) for method in ("increasing", "without increasing")
+    )
+    assert len(known.brier) == len(known.held) == 2
+    assert known.brier != blind.brier
+    (one,) = run(Job("discrimination, 2-D", ONE, 0))
+    assert len(one.brier) == 2
+    assert 0 < one.brier[-1] < 0.6
+
+
+def made(problem: str, method: str, seed: int, brier: tuple[float, ...]) -> Run:
+    return Run(Job(problem, method, seed), brier, (0.9,) * len(brier), (0.0, 0.01))
+
+
+def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
+    runs = []
+    for name in PROBLEMS:
+        for seed in (0, 1):
+            runs.append(made(name, ONE, seed, (0.3, 0.2, 0.1)))
+            runs.append(made(name, TEN, seed, (0.3, 0.25, 0.15)))
+    (table,) = batches_table(runs)
+    assert table.rows[0][2] == "0.300, 0.300 +- 0.000"
+    # At 150 batches have not yet the score of 150 single trials.
+    assert table.rows[-1][2:] == ("1.00", "1.25", "> 1.00")
+    rising = [
+        made(name, method, 0, (0.1 + 0.1 * i,) * 4)
+        for name in FUNCTIONS
+        for i, method in enumerate(RISING)
+    ]
+    (table,) = rising_table(rising)
+    assert table.rows[0][2] == "1.50 (90 %)"
+    assert table.rows[1][2] == "3.00 (90 %)"
+    assert batches_table([]) == rising_table([]) == []
+
+
+def test_all_runs_are_made_or_those_of_one_problem(monkeypatch):
+    assert len(list(jobs_of(2, ()))) == 2 * (2 * len(PROBLEMS) + 4 * len(FUNCTIONS))
+    monkeypatch.setattr(peers_trials, "RISING_AT", (10, 20, 30, 40))
+    monkeypatch.setattr(peers_trials, "ROWS", 60)
+    found = trials(Options(quick=True, workers=1, only=(LINE,)))
+    assert [table.title.split(":")[0] for table in found.tables] == ["Rising inputs"]
+    assert len(found.data["runs"]) == len(RISING)
+    assert torch.tensor([r["brier"] for r in found.data["runs"]]).isfinite().all()
