@@ -92,7 +92,8 @@ LEADERS = 64
 """The number of targets of largest mean that others are always compared with."""
 NEGLIGIBLE = 1e-12
 """The share of the summed variance below which reductions are rounding.
-Every width has then reached its target."""
+Every width has then reached its target. Exact scores of results are rounding below the
+same share of the number of targets, each of which has a loss of at most 1."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class LookAhead(Rule):
 
     costs: RowCosts | None
     """The costs of rows; ``None``: the pool's costs, or 1 for each row."""
+    exact = False
+    """Whether results that are no numbers are scored exactly."""
 
     @abstractmethod
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
@@ -151,11 +154,17 @@ class LookAhead(Rule):
         return replace(self, costs=RowCosts(pool))  # type: ignore[type-var]
 
     def check(self, pool: Pool, goal: Goal) -> None:
-        r"""Complain unless the costs are those of the pool.
+        r"""Complain unless the costs are those of the pool, and exact scores can be.
 
         Raises:
-            ValueError: If they are of other rows.
+            ValueError: If costs are of other rows, or scores are to be exact with
+                several levels or outputs.
         """
+        n_levels = goal.facts.n_outputs, goal.facts.n_comparisons
+        if self.exact and n_levels != (1, 1):
+            wanted = "to be left out with several levels or outputs"
+            remedy = "Results then count as Gaussian measurements."
+            raise ValueError(complaint("exact", wanted, "got True", remedy))
         if self.costs is not None and self.costs.pool.hash != pool.hash:
             raise ValueError(
                 f"Expected `costs` of the strategy's own `pool` of {len(pool)} rows, "
@@ -329,11 +338,6 @@ class ExpectedMisclassification(LookAhead):
         one_of(self.batch, "batch", BATCHES)
         if truth_value(self.exact, "exact") and self.batch == "joint":
             refuse_joint()
-
-    @property
-    def serves(self) -> Serves:  # type: ignore[override]
-        r"""Regions, or with exact scores of results one level."""
-        return Serves.LEVEL if self.exact else Serves.REGION
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected decreases of the probabilities of a wrong side."""
@@ -517,7 +521,8 @@ def by_results(
 
     Returns:
         ``C`` scores, 0 for rows that are not among the ``FINALISTS`` best. Those given
-        where numbers are measured.
+        where numbers are measured, or all targets are so far from the level that
+        rounding would decide.
     """
     outcomes = context.fits.outcomes
     if not outcomes or outcomes[0] is None:
@@ -548,7 +553,7 @@ def by_results(
         else:
             found.append(some.removed(change, b, together) @ counts)
     exactly = torch.cat(found)
-    if not float(exactly.max()) > 0:
+    if not float(exactly.max()) > NEGLIGIBLE * float(counts.sum()):
         return scores
     return torch.zeros_like(scores).index_copy_(0, best, exactly)
 

@@ -179,7 +179,7 @@ def batches_table(runs: Sequence[Run]) -> list[Table]:
     by = {(r.job.problem, r.job.seed, r.job.method): r.brier for r in runs}
     rows, sums = list[tuple[Any, ...]](), dict[str, np.ndarray]()
     for name in dict.fromkeys(r.job.problem for r in runs):
-        seeds = sorted({s for p, s, m in by if p == name and (p, s, ONE) in by})
+        seeds = sorted({s for p, s, m in by if p == name and m == ONE})
         pairs = [(by[name, s, ONE], by[name, s, TEN]) for s in seeds]
         one, ten = (np.array(column) for column in zip(*pairs, strict=True))
         error = (ten - one).std(axis=0, ddof=min(1, len(seeds) - 1)) / len(seeds) ** 0.5
@@ -192,13 +192,13 @@ def batches_table(runs: Sequence[Run]) -> list[Table]:
             sums[method] = sums.get(method, 0.0) + found.mean(axis=0)
     if not rows:
         return []
-    # Scores fall; of batches the trials at a score lie between those that were scored.
-    needed = np.interp(-sums[ONE], -sums[TEN], SINGLE_AT)
-    is_beyond = sums[ONE] < sums[TEN].min()
-    shares = [
-        f"{'> ' if beyond else ''}{n / at:.2f}"
-        for n, at, beyond in zip(needed, SINGLE_AT, is_beyond, strict=True)
-    ]
+    # What falls after so many trials of batches, by lines between those scored.
+    falling = -np.minimum.accumulate(sums[TEN])
+    needed = np.interp(-sums[ONE], falling, SINGLE_AT)
+    shares = []
+    for score, n, at in zip(-sums[ONE], needed, SINGLE_AT, strict=True):
+        sign = "< " if score < falling[0] else "> " if score > falling[-1] else ""
+        shares.append(f"{sign}{n / at:.2f}")
     rows.append(("trials of batches over single ones", "", *shares))
     heads = [f"after {n}: one, ten" for n in SINGLE_AT]
     return [Table("Batches: Brier scores", ("problem", "seeds", *heads), rows)]

@@ -8,8 +8,9 @@ import torch
 from scipy.special import owens_t
 from scipy.stats import norm
 from torch import Tensor
-from torch.special import entr, ndtr
+from torch.special import entr, log_ndtr, ndtr
 
+from botorch_lse.functional import answers
 from botorch_lse.functional.answers import (
     AnswerAhead,
     AnyResultAhead,
@@ -76,7 +77,7 @@ def test_many_pairs_have_the_values_of_few():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_candidates_may_be_taken_in_pieces(loss, monkeypatch):
-    monkeypatch.setattr(AnswerAhead, "at_a_time", 2 * len(DISTANCE))
+    monkeypatch.setattr(answers, "PAIRS", 2 * len(DISTANCE))
     candidates = torch.linspace(-1.0, 1.0, 5).double()
     whole = AnswerAhead(candidates, candidates.square() + 2.5, 0.2, 0.1)
     covariance = COVARIANCE * candidates.unsqueeze(-1)
@@ -227,31 +228,80 @@ def test_the_effect_of_a_result_is_that_of_its_definition(outcome):
     assert float(result.volume_change(found)) == pytest.approx(float(change), rel=5e-3)
 
 
-@pytest.mark.parametrize("mean", [-3.0, 0.0, 2.0, 7.0])
-@pytest.mark.parametrize("variance", [1e-4, 0.3, 4.0])
-def test_counts_of_all_sizes_take_off_the_variance_of_their_mean(mean, variance):
-    # A count tells less than the value itself, and more than whether it is 0.
-    result = any_results(Counts(), mean, variance)
-    target = torch.zeros(1).double(), torch.tensor([variance]).double()
-    t = result.with_sides(*target, target[1].unsqueeze(0))
-    assert float(result.shares.sum()) == pytest.approx(1.0)
-    removed = float(result.removed("product", target[0], t))
-    f = latent_values(result.mean, result.variance)
-    is_any = -torch.expm1(-f.exp())
-    chances = torch.stack((is_any, 1 - is_any), dim=1)
-    least = AnyResultAhead(result.mean, result.variance, chances)
-    few = least.with_sides(*target, target[1].unsqueeze(0))
-    assert float(least.removed("product", target[0], few)) <= removed * (1 + 1e-9)
-    assert removed < 0.25
-    if mean == 7.0 and variance > 1e-3:  # a thousand events nearly tell the value
-        assert removed > 0.21
+def dense(outcome, mean: float, variance: float, rho: float) -> dict[str, float]:
+    r"""What a result tells about one target on the level, by thousands of values."""
+    x = torch.linspace(-8.0, 8.0, 4001).double()
+    w = torch.exp(-x.square() / 2)
+    w, f = w / w.sum(), mean + variance**0.5 * x
+    above = ndtr(rho / max(1 - rho**2, 1e-12) ** 0.5 * x)
+    if isinstance(outcome, Counts):
+        # The likely ones: of the values between -6 and 6 deviations.
+        least, most = float(f[500].exp()), float(f[-500].exp())
+        k = torch.arange(max(0, int(least - 8 * least**0.5)), int(most + 200)).double()
+        chances = torch.distributions.Poisson(f.exp()).log_prob(k.unsqueeze(-1)).exp()
+    else:
+        k = torch.arange(outcome.grades).double().unsqueeze(-1)
+        chances = outcome.log_probability(f, k, torch.ones_like(k)).exp()
+    P, joint = chances @ w, chances @ (w * above)
+    keep = P > 1e-14
+    P, p = P[keep], joint[keep] / P[keep]
+    found = {
+        name: float(loss(torch.tensor(0.5)) - (P * loss(p)).sum())
+        for name, loss in LOSSES.items()
+    }
+    return {**found, "volume": float((P * (p - 0.5).abs()).sum())}
+
+
+CASES = [(c, m, v) for c in (Counts(),) for m in (-2.0, 1.0, 4.0) for v in (0.05, 0.5)]
+CASES += [(GRADES, m, v) for m in (-1.0, 0.5) for v in (0.3, 4.0, 25.0)]
+
+
+@pytest.mark.parametrize(("outcome", "mean", "variance"), CASES)
+@pytest.mark.parametrize(("rho", "error"), [(0.4, 0.01), (-0.95, 0.02), (1.0, 0.07)])
+def test_quadrature_is_as_good_as_many_values(outcome, mean, variance, rho, error):
+    result, wanted = (
+        any_results(outcome, mean, variance),
+        dense(outcome, mean, variance, rho),
+    )
+    distance, unit = torch.zeros(1).double(), torch.ones(1).double()
+    t = result.with_sides(
+        distance, unit, torch.tensor([[rho * variance**0.5]]).double()
+    )
+    for loss in LOSSES:
+        found = float(result.removed(loss, distance, t))
+        assert found == pytest.approx(wanted[loss], rel=error)
+    assert float(result.volume_change(t)) == pytest.approx(wanted["volume"], rel=error)
+
+
+EXTREME = [
+    (mean, variance) for mean in (-40.0, -12.0, 9.0, 30.0) for variance in (1, 4)
+]
+
+
+@pytest.mark.parametrize(("mean", "variance"), EXTREME)
+@pytest.mark.parametrize(("guess", "lapse"), GUESSES)
+def test_no_answer_takes_off_more_than_there_is(mean, variance, guess, lapse):
+    given = (torch.tensor([float(x)]).double() for x in (mean, variance))
+    answer = AnswerAhead(*given, guess, lapse)
+    distance = torch.linspace(-12.0, 12.0, 49).double() + mean
+    for rho in (-0.9, 0.1, 0.5, 0.9, 0.99):
+        covariance = torch.full((1, 49), rho * 2 * variance**0.5).double()
+        own = torch.full((49,), 4.0).double()
+        t = answer.with_sides(distance, own, covariance)
+        b = ratio_to_level(distance, own)
+        p, q = log_ndtr(b).exp(), log_ndtr(-b).exp()
+        most = {"product": p * q, "entropy": entr(p) + entr(q)}
+        for loss in LOSSES:
+            removed = answer.removed(loss, b, t)[0]
+            assert bool(removed.isfinite().all())
+            assert bool((removed <= most[loss] * (1 + 1e-6) + 1e-300).all())
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
 def test_results_of_any_kind_may_be_taken_in_pieces(outcome, monkeypatch):
     candidates = torch.linspace(-1.0, 1.0, 5).double()
     whole = outcome.ahead(candidates, candidates.square() + 2.5)
-    monkeypatch.setattr(type(whole), "at_a_time", 2 * len(DISTANCE))
+    monkeypatch.setattr(answers, "PAIRS", 2 * len(DISTANCE) * whole.per_pair)
     covariance = COVARIANCE * candidates.unsqueeze(-1)
     given = DISTANCE, TARGET_VARIANCE
     pieces = list(whole.pieces(covariance))

@@ -2,6 +2,7 @@ r"""Exact scores of results that are no numbers, against draws of the process.""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -184,6 +185,20 @@ def test_whole_runs_with_a_learnt_model_and_batches(outcome) -> None:
         assert torch.equal(again.classification.above, last.classification.above)
 
 
+def test_far_from_the_level_rounding_decides_nothing() -> None:
+    strategy = build(MutualInformation(exact=True), Binary(guess=0.2))
+    context = strategy.parts.context(
+        after_some(strategy).belief, torch.tensor([], dtype=torch.long)
+    )
+    (posterior,) = context.fits.posteriors
+    far = replace(posterior, mean=posterior.mean - 9.0 * posterior.variance.max() - 60)
+    context = replace(context, fits=replace(context.fits, posteriors=(far,)))
+    rows = torch.arange(len(X))
+    found = MutualInformation(exact=True).scores(context, None, rows)
+    assert torch.equal(found, MutualInformation().scores(context, None, rows))
+    assert float(found.max()) > 0
+
+
 @pytest.mark.parametrize("of", [ExpectedMisclassification, MutualInformation])
 def test_exact_scores_are_of_batches_that_count_one_by_one(of) -> None:
     with pytest.raises(ValueError, match='Expected `batch` to be "believer"'):
@@ -199,6 +214,6 @@ def test_exact_scores_are_about_one_level() -> None:
     region = Above(0.3) & Below(0.7)
     model = GaussianProcess(KERNEL, outcome=Binary())
     made = partial(Strategy, Pool(X), region, model=model)
-    with pytest.raises(ValueError, match="for several levels or outputs"):
+    with pytest.raises(ValueError, match="Expected `exact` to be left out"):
         made(rule=rule)
     made(rule=ExpectedMisclassification())  # as the message says

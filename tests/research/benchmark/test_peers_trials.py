@@ -68,6 +68,11 @@ def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
     assert table.rows[0][2] == "0.300, 0.300 +- 0.000"
     # At 150 batches have not yet the score of 150 single trials.
     assert table.rows[-1][2:] == ("1.00", "1.25", "> 1.00")
+    # At 50 they already had a better one, and later a worse one than before.
+    few = [made("discrimination, 2-D", ONE, 0, (0.35, 0.2, 0.19))]
+    few.append(made("discrimination, 2-D", TEN, 0, (0.3, 0.19, 0.2)))
+    (table,) = batches_table(few)
+    assert table.rows[-1][2:] == ("< 1.00", "0.95", "1.00")
     rising = [
         made(name, method, 0, (0.1 + 0.1 * i,) * 4)
         for name in FUNCTIONS
