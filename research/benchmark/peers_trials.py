@@ -5,19 +5,19 @@ problems of ``peers outcomes``, with the chance of a right answer told. Below th
 trials that batches need, as a share, for the scores that single trials have, in the sum
 over the problems.
 
-*Rising inputs.* Fifteen psychometric functions of two, three and five inputs, which
-rise with the first: a threshold and a slope that depend smoothly on the others, and
-five shapes between. The level is 0.75. Rows are chosen by the default in batches of 10,
-or quasi-randomly, with ``increasing`` and without. Held are the latent values between
--2.5 and 2.5 that intervals of 95 % hold, in percent.
+*Rising inputs.* Three of these problems and one more, which rise with an intensity; and
+fifteen psychometric functions of two, three and five inputs: a threshold and a slope
+that depend smoothly on the others, and five shapes between. The level is 0.75. Rows are
+chosen by the default in batches of 10, or quasi-randomly, with ``increasing`` and
+without. Held are the latent values between -2.5 and 2.5 that intervals of 95 % hold.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,11 @@ from torch import Tensor
 from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
 from botorch_lse.strategies import Binary
 from research.benchmark.peers_outcomes import POINTS, TEST_SEED, cube
-from research.benchmark.peers_outcomes_problems import PROBLEMS, Problem
+from research.benchmark.peers_outcomes_problems import (
+    PROBLEMS,
+    Problem,
+    low_dimensional,
+)
 from research.benchmark.peers_runs import reopened
 from research.benchmark.recorded import Recorded, measure
 from research.benchmark.registry import Options, entry
@@ -56,6 +60,9 @@ SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 """From the distance to the threshold to the latent value over the slope."""
 INPUTS = (2, 3, 5)
+PUBLISHED = {"discrimination, 2-D": 1, "novel detection, 2-D": 1,
+             "contrast sensitivity, 6-D": 0, "discrimination, 8-D": 0}  # fmt: skip
+"""The input with which a published problem rises."""
 
 
 def psychometric(shape: str, d: int) -> Problem:
@@ -78,9 +85,21 @@ def psychometric(shape: str, d: int) -> Problem:
     return Problem(d, LEVEL, latent, {})
 
 
+def novel_detection(u: Tensor) -> Tensor:
+    r"""Detection of a stimulus by its intensity and a context.
+
+    Source:
+        Owen et al. (2021), "Adaptive nonparametric psychophysics"; its latent function
+        is twice that of ``low_dimensional``, less 4, so that no answer is a guess.
+    """
+    return 2 * low_dimensional(u) - 4
+
+
 FUNCTIONS = {
     f"{shape}, {d}-D": psychometric(shape, d) for d, shape in product(INPUTS, SHAPES)
 }
+ALL = PROBLEMS | {"novel detection, 2-D": Problem(2, LEVEL, novel_detection, {})}
+ALL |= FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -111,14 +130,14 @@ class Run(Recorded):
 
 def run(job: Job) -> Sequence[Run]:
     r"""Play a run, and score it after its numbers of trials."""
-    is_rising = job.problem in FUNCTIONS
-    problem = (FUNCTIONS if is_rising else PROBLEMS)[job.problem]
+    problem, is_rising = ALL[job.problem], job.method in RISING
     knows, is_random = RISING.get(job.method, (False, False))
     at, q = (RISING_AT if is_rising else SINGLE_AT), 1 if job.method == ONE else 10
     names = [f"x{j + 1}" for j in range(problem.d)]
     pool = Pool(cube(ROWS, problem.d, job.seed), names=names)
     outcome, goal = Binary(guess=problem.chance), Above(problem.level)
-    model = GaussianProcess(outcome=outcome, increasing=names[:1] if knows else ())
+    risen = [names[PUBLISHED.get(job.problem, 0)]] if knows else []
+    model = GaussianProcess(outcome=outcome, increasing=risen)
     strategy = Strategy(pool, goal, model=model, batch_size=q)
     p = Binary().value(problem.latent(pool.X))
     generator = torch.Generator().manual_seed(job.seed)
@@ -155,8 +174,10 @@ def _scores(
 def jobs_of(seeds: int, only: Sequence[str]) -> Iterator[Job]:
     r"""All runs, a seed after the other."""
     for seed in range(seeds):
-        for name in only or (*PROBLEMS, *FUNCTIONS):
-            methods = RISING if name in FUNCTIONS else (ONE, TEN)
+        for name in only or ALL:
+            methods = [ONE, TEN] if name in PROBLEMS else []
+            if name in FUNCTIONS or name in PUBLISHED:
+                methods += RISING
             yield from (Job(name, method, seed) for method in methods)
 
 
@@ -167,8 +188,8 @@ def trials(options: Options) -> Report:
     jobs = list(jobs_of(seeds, options.only))
     runs = measure(Run, run, jobs, *options.where)
     tables = [
-        *batches_table([r for r in runs if r.job.problem in PROBLEMS]),
-        *rising_table([r for r in runs if r.job.problem in FUNCTIONS]),
+        *batches_table([r for r in runs if r.job.method not in RISING]),
+        *rising_table([r for r in runs if r.job.method in RISING]),
     ]
     data = {"runs": [one.record() for one in runs]}
     return Report("trials", paragraphs(__doc__), tables, data=data)
@@ -205,16 +226,46 @@ def batches_table(runs: Sequence[Run]) -> list[Table]:
 
 
 def rising_table(runs: Sequence[Run]) -> list[Table]:
-    r"""Sums of Brier scores over the functions, and what intervals hold."""
-    rows = []
-    for method in RISING if runs else ():
-        own = [r for r in runs if r.job.method == method]
-        n = len({r.job.seed for r in own})
-        brier = [sum(r.brier[i] for r in own) / n for i in range(len(RISING_AT))]
-        held = [100 * fmean(r.held[i] for r in own) for i in range(len(RISING_AT))]
-        worst = max(max(r.crossed) for r in own)
-        cells = [f"{b:.2f} ({h:.0f} %)" for b, h in zip(brier, held, strict=True)]
-        rows.append((method, n, *cells, f"{100 * worst:.1f} %"))
+    r"""Brier scores of problems that rise, for the functions their sum, and intervals.
+
+    With the trials without ``increasing`` that tell as much as those with it do.
+    """
+    groups, rows = dict[str, list[Run]](), list[tuple[Any, ...]]()
+    for r in runs:
+        name = "sum of the functions" if r.job.problem in FUNCTIONS else r.job.problem
+        groups.setdefault(name, []).append(r)
+    for name, group in groups.items():
+        briers = {}
+        for method in dict.fromkeys(r.job.method for r in group):
+            own = [r for r in group if r.job.method == method]
+            n = len({r.job.seed for r in own})
+            briers[method] = np.array([r.brier for r in own]).sum(axis=0) / n
+            held = 100 * np.array([r.held for r in own]).mean(axis=0)
+            worst = max(max(r.crossed) for r in own)
+            pairs = zip(briers[method], held, strict=True)
+            cells = [f"{b:.3f} ({h:.0f} %)" for b, h in pairs]
+            rows.append((name, method, n, *cells, f"{100 * worst:.1f} %"))
+        for blind, known in itertools.pairwise(briers):
+            if RISING[known] != (True, RISING[blind][1]):
+                continue
+            cells = like(briers[blind], briers[known])
+            rows.append((name, f"trials for as much as {known}", "", *cells, ""))
     heads = [f"after {n}" for n in RISING_AT]
-    title = "Rising inputs: sums of Brier scores (held), most crossed"
-    return [Table(title, ("method", "seeds", *heads, "crossed"), rows)] if rows else []
+    title = "Rising inputs: Brier scores (held), most crossed"
+    head = ("problem", "method", "seeds", *heads, "crossed")
+    return [Table(title, head, rows)] if rows else []
+
+
+def like(blind: np.ndarray, known: np.ndarray) -> list[str]:
+    r"""The trials of one method after which it scores as another after ``RISING_AT``.
+
+    Args:
+        blind: Scores of the one after ``RISING_AT``.
+        known: Those of the other.
+    """
+    falling = -np.minimum.accumulate(blind)
+    found = []
+    for score in -known:
+        sign = "< " if score < falling[0] else "> " if score > falling[-1] else ""
+        found.append(f"{sign}{np.interp(score, falling, RISING_AT):.0f}")
+    return found

@@ -55,7 +55,9 @@ def test_runs_are_scored_after_their_numbers_of_trials(monkeypatch):
 
 
 def made(problem: str, method: str, seed: int, brier: tuple[float, ...]) -> Run:
-    return Run(Job(problem, method, seed), brier, (0.9,) * len(brier), (0.0, 0.01))
+    return Run(
+        Job(problem, method, seed), brier, (0.9,) * len(brier), (0.01,) * len(brier)
+    )
 
 
 def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
@@ -74,18 +76,22 @@ def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
     (table,) = batches_table(few)
     assert table.rows[-1][2:] == ("< 1.00", "0.95", "1.00")
     rising = [
-        made(name, method, 0, (0.1 + 0.1 * i,) * 4)
+        made(name, method, 0, (0.4 - i, 0.3 - i, 0.2 - i, 0.1 - i))
         for name in FUNCTIONS
-        for i, method in enumerate(RISING)
+        for i, method in zip((0.0, 0.05, 0.0, 0.0), RISING, strict=True)
     ]
     (table,) = rising_table(rising)
-    assert table.rows[0][2] == "1.50 (90 %)"
-    assert table.rows[1][2] == "3.00 (90 %)"
+    assert table.rows[0][3] == "6.000 (90 %)"
+    assert table.rows[1][3] == "5.250 (90 %)"
+    assert table.rows[4][3:7] == ("35", "75", "150", "> 200")
+    assert table.rows[5][3:7] == ("20", "50", "100", "200")
     assert batches_table([]) == rising_table([]) == []
 
 
 def test_all_runs_are_made_or_those_of_one_problem(monkeypatch):
-    assert len(list(jobs_of(2, ()))) == 2 * (2 * len(PROBLEMS) + 4 * len(FUNCTIONS))
+    assert len(list(jobs_of(2, ()))) == 2 * (
+        2 * len(PROBLEMS) + 4 * (len(FUNCTIONS) + 4)
+    )
     monkeypatch.setattr(peers_trials, "RISING_AT", (10, 20, 30, 40))
     monkeypatch.setattr(peers_trials, "ROWS", 60)
     found = trials(Options(quick=True, workers=1, only=(LINE,)))
