@@ -88,11 +88,12 @@ WIDEST = 16.0
 """The largest parameter of an outcome, such as the distance of two cutpoints.
 A grade so wide is certain around its middle. A first step of the search that went
 farther ended where the posterior did not settle."""
-REST, HEIGHT, TURN, SLOPE = 0.15, 0.1, 0.25, 1.0
+REST, HEIGHT, ALONE, TURN, SLOPE = 0.15, 0.1, 0.2, 0.25, 1.0
 """Prior medians of scales where the function rises along some inputs.
-Of a function of all inputs; of what other inputs do to its height and to its slope; and
-of the slope that it has everywhere. A factor of all, of median 1, says how steep it is:
-where a function rises much, all of its terms are large."""
+Of a function of all inputs; of what other inputs do to its height, together and each
+alone, and to its slope; and of the slope that it has everywhere. A factor of all, of
+median 1, says how steep it is: where a function rises much, all of its terms are large.
+"""
 SPREAD = 1.0
 """The prior standard deviation of the logarithm of outcomes' parameters."""
 FIT_STEPS = 100
@@ -208,9 +209,9 @@ def rising_kernel(
     r"""The kernel of lines whose heights and slopes depend on other inputs.
 
     It is a sum: little of a function of all inputs, a function of those along which
-    nothing rises, and for each of the others a line, whose slope is a number and a
-    function of the rest. With a mean that rises, this is what psychometric functions
-    look like.
+    nothing rises, functions of single ones of these, and for each of the others a line,
+    whose slope is a number and a function of the rest. With a mean that rises, this is
+    what psychometric functions look like.
 
     Args:
         d: Columns before ``word_codes``.
@@ -237,6 +238,9 @@ def rising_kernel(
     terms = term(without(()), REST if is_sum else SLOPE)
     if is_sum:
         terms += term(without(rising), HEIGHT)
+        others = [c for c in numbers if c not in rising]
+        for c in others if len(others) > 1 else ():
+            terms += term([rough_kernel([c])], ALONE / len(others))
     for c in rising:
         terms += term([Slope(c)], SLOPE)
         if is_sum and (rest := without([c])):
