@@ -37,6 +37,7 @@ from botorch_lse.strategies import (
     Binary,
     ContentVariance,
     ContourEntropy,
+    Counts,
     ExpectedFeasibility,
     ExpectedMisclassification,
     GaussianProcess,
@@ -511,6 +512,20 @@ def test_grades_are_learnt_alike(given: bool, device: Device) -> None:
     third, value = len(LINE) // 3, WAVES[:, 0]
     grades = sum((value > value.sort().values[k * third]).double() for k in (1, 2))
     side_by_side(strategy, device, of_table(grades, 0.0), error=1e-2)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Binary(guess=0.1), Ordinal(3, at_least=1, cutpoints=(-0.5, 0.5)), Counts()],
+    ids=["answers", "grades", "counts"],
+)
+def test_exact_scores_of_results_are_alike(outcome: Any, device: Device) -> None:
+    kernel = ScaleKernel(RBFKernel()).double()
+    model = GaussianProcess(kernel, outcome=outcome, n_initial=8)
+    rule = AbsoluteVolumeChange(exact=True)
+    strategy = Strategy(Pool(LINE), Above(0.6), model=model, rule=rule, batch_size=4)
+    results = (WAVES[:, 0] > WAVES[:, 0].median()).double()
+    side_by_side(strategy, device, of_table(results, 0.0), error=1e-2)
 
 
 @pytest.mark.slow
