@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -133,6 +133,8 @@ class LookAhead(Rule):
     """The costs of rows; ``None``: the pool's costs, or 1 for each row."""
     exact = False
     """Whether results that are no numbers are scored exactly."""
+    change: ClassVar[Change]
+    """The loss, or what changes, of which rules that may be exact score the change."""
 
     @abstractmethod
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
@@ -263,7 +265,10 @@ class LookAhead(Rule):
             targets = context.items[belief.sides.candidates & context.is_first_copy]
             noise = layout.values(belief.fits.noise)[rows]
             given = context.fits.posteriors[0], rows, targets, noise, costs
-            found = self.removed(context, Reductions(*given, kept=kept))
+            reductions = Reductions(*given, kept=kept)
+            found = self.removed(context, reductions)
+            if self.exact:
+                found = by_results(context, reductions, found, self.change)
             if isinstance(layout, FromSources):
                 found = worth_asking(layout, rows, found)
         return found if costs is None else found / costs
@@ -334,6 +339,8 @@ class ExpectedMisclassification(LookAhead):
     batch: Batch = "believer"
     exact: bool = False
 
+    change = "product"
+
     def __post_init__(self) -> None:
         one_of(self.batch, "batch", BATCHES)
         if truth_value(self.exact, "exact") and self.batch == "joint":
@@ -343,11 +350,7 @@ class ExpectedMisclassification(LookAhead):
         r"""The expected decreases of the probabilities of a wrong side."""
         if not is_one_level(context):
             return off_the_doubt(context, reductions, self.batch)
-        loss = expected_misclassification
-        found = near_level(context, reductions, loss, self.batch)
-        if not self.exact:
-            return found
-        return by_results(context, reductions, found, "product")
+        return near_level(context, reductions, expected_misclassification, self.batch)
 
 
 @dataclass(frozen=True)
@@ -374,6 +377,8 @@ class MutualInformation(LookAhead):
     batch: Batch = "believer"
     exact: bool = False
 
+    change = "entropy"
+
     serves = Serves.LEVEL
 
     def __post_init__(self) -> None:
@@ -383,10 +388,7 @@ class MutualInformation(LookAhead):
 
     def removed(self, context: SelectionContext, reductions: Reductions) -> Tensor:
         r"""The expected reductions of the entropies of the sides."""
-        found = near_level(context, reductions, mutual_information, self.batch)
-        if not self.exact:
-            return found
-        return by_results(context, reductions, found, "entropy")
+        return near_level(context, reductions, mutual_information, self.batch)
 
 
 @dataclass(frozen=True)
@@ -410,6 +412,8 @@ class AbsoluteVolumeChange(LookAhead):
     costs: RowCosts | None = None
     exact: bool = False
 
+    change = "volume"
+
     serves = Serves.LEVEL
 
     def __post_init__(self) -> None:
@@ -419,11 +423,7 @@ class AbsoluteVolumeChange(LookAhead):
         r"""The expected absolute changes of the number of rows above the level."""
         level = context.comparisons[0].level
         found = reductions.volume_change(level, context.weights)
-        if not float(found.max()) > 0:
-            return reductions.truncated(1.0, 0.0)
-        if not self.exact:
-            return found
-        return by_results(context, reductions, found, "volume")
+        return found if float(found.max()) > 0 else reductions.truncated(1.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
 from botorch_lse.strategies import Binary
-from research.benchmark.peers_outcomes import POINTS, TEST_SEED, cube
+from research.benchmark.peers_outcomes import POINTS, TEST_SEED, Job, cube
 from research.benchmark.peers_outcomes_problems import (
     PROBLEMS,
     Problem,
@@ -100,15 +100,6 @@ FUNCTIONS = {
 }
 ALL = PROBLEMS | {"novel detection, 2-D": Problem(2, LEVEL, novel_detection, {})}
 ALL |= FUNCTIONS
-
-
-@dataclass(frozen=True)
-class Job:
-    r"""A run: the names of problem and method, and its seed."""
-
-    problem: str
-    method: str
-    seed: int
 
 
 @dataclass(frozen=True)
