@@ -76,9 +76,14 @@ research: $(VENV)/.test
 	$(PYTEST) tests/research -m "not exhaustive and not engine"
 
 ## Runs on Ray, Xopt, libEnsemble, Optimas and Blop, which the other targets do not install.
+# Where one of Ray's daemons dies, Ray ends the process of the tests without a word. Then,
+# and only then, there is no record of them, and they are begun once more.
+RAY = $(ENGINES) --junitxml=build/ray.xml tests/ax/test_executors.py
+ENGINES = $(BIN)/python -m pytest --durations=25 -m engine
 engines: $(VENV)/.test $(VENV)/.engines
-	$(BIN)/python -m pytest --durations=25 -m engine tests/ax/test_executors.py tests/integrations \
-		tests/research/benchmark/test_engines.py botorch_lse/integrations
+	rm -f build/ray.xml
+	$(RAY) || (test ! -e build/ray.xml && $(RAY))
+	$(ENGINES) tests/integrations tests/research/benchmark/test_engines.py botorch_lse/integrations
 
 ## The draft of a paper about the package, as a page and as PDF, by pandoc and chromium.
 paper:

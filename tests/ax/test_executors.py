@@ -80,6 +80,58 @@ def client():
     return made
 
 
+# Scripts with clusters of their own, before this process has one.
+
+
+@engine
+@pytest.mark.parametrize("to", [os.kill, os.killpg])
+def test_a_script_on_ray_ends_soon_after_ctrl_c(to, tmp_path):
+    pytest.importorskip("ray", reason="needs the extra `engines`")
+    check_ctrl_c("ray", "were cancelled", to, tmp_path)
+
+
+def go_on_there(name, path):
+    r"""Go on with a stored run on an engine, in a process that may be killed."""
+    # The engines' own processes import this package's tests from here.
+    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+    os.chdir(Path(path).parent)  # where submitit's jobs lie
+    made = Client.load_from_json_file(path)
+    with executor_on(name, 2) as executor:
+        run_experiment(
+            made, far.slow_bench, executor=executor, storage=path, progress=False
+        )
+
+
+def n_completed(path):
+    experiment = Client.load_from_json_file(path)._experiment
+    return len(experiment.trial_indices_by_status[TrialStatus.COMPLETED])
+
+
+@pytest.mark.some(0, slow=1)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a run")
+@pytest.mark.parametrize(
+    "name", [pytest.param(e, marks=[engine] * (e == "ray")) for e in ENGINES]
+)
+def test_a_run_that_is_killed_goes_on_there(name, tmp_path):
+    path, new = str(tmp_path / "run.json"), multiprocessing.get_context("spawn").Process
+    save_client(client(), path)
+    killed = new(target=go_on_there, args=(name, path))
+    killed.start()
+    until = time.monotonic() + 120
+    while n_completed(path) == 0 and killed.is_alive() and time.monotonic() < until:
+        time.sleep(0.1)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.join()
+    assert 0 < n_completed(path) < 6  # it was cut midway
+    again = new(target=go_on_there, args=(name, path))
+    again.start()
+    again.join(240)
+    assert again.exitcode == 0
+    here = client()
+    run_experiment(here, far.bench)
+    assert same_state(state_of(Client.load_from_json_file(path)), state_of(here))
+
+
 @pytest.mark.slow
 def test_calls_end_in_any_order_with_their_own_results(executor):
     futures = {executor.submit(far.square, i, wait=0.2 * (i == 0)): i for i in range(4)}
@@ -147,13 +199,6 @@ def test_on_ray_a_call_that_hangs_fails_as_on_error_says(cluster, tmp_path):
     assert cluster(num_cpus=2).submit(far.square, 3).result(60) == 9  # both are free
 
 
-@engine
-@pytest.mark.parametrize("to", [os.kill, os.killpg])
-def test_a_script_on_ray_ends_soon_after_ctrl_c(to, tmp_path):
-    pytest.importorskip("ray", reason="needs the extra `engines`")
-    check_ctrl_c("ray", "were cancelled", to, tmp_path)
-
-
 @pytest.mark.slow  # submitit waits for the file system before it gives a job up
 def test_errors_and_deaths_of_jobs_end_their_call_alone(tmp_path):
     local = submitit.LocalExecutor(folder=tmp_path)
@@ -177,48 +222,6 @@ def test_a_run_goes_on_after_a_bench_broke(executor):
     here = client()
     run_experiment(here, far.bench)
     assert same_state(state_of(made), state_of(here))
-
-
-def go_on_there(name, path):
-    r"""Go on with a stored run on an engine, in a process that may be killed."""
-    # The engines' own processes import this package's tests from here.
-    os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-    os.chdir(Path(path).parent)  # where submitit's jobs lie
-    made = Client.load_from_json_file(path)
-    with executor_on(name, 2) as executor:
-        run_experiment(
-            made, far.slow_bench, executor=executor, storage=path, progress=False
-        )
-
-
-def n_completed(path):
-    experiment = Client.load_from_json_file(path)._experiment
-    return len(experiment.trial_indices_by_status[TrialStatus.COMPLETED])
-
-
-@pytest.mark.some(0, slow=1)
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a run")
-@pytest.mark.parametrize(
-    "name", [pytest.param(e, marks=[engine] * (e == "ray")) for e in ENGINES]
-)
-def test_a_run_that_is_killed_goes_on_there(name, tmp_path):
-    path, new = str(tmp_path / "run.json"), multiprocessing.get_context("spawn").Process
-    save_client(client(), path)
-    killed = new(target=go_on_there, args=(name, path))
-    killed.start()
-    until = time.monotonic() + 120
-    while n_completed(path) == 0 and killed.is_alive() and time.monotonic() < until:
-        time.sleep(0.1)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.join()
-    assert 0 < n_completed(path) < 6  # it was cut midway
-    again = new(target=go_on_there, args=(name, path))
-    again.start()
-    again.join(240)
-    assert again.exitcode == 0
-    here = client()
-    run_experiment(here, far.bench)
-    assert same_state(state_of(Client.load_from_json_file(path)), state_of(here))
 
 
 @pytest.mark.slow
