@@ -11,7 +11,7 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 LIKELY_RISE = 2.0
-"""The rise of the mean over the pool's range, in units.
+"""The rise of the mean over the pool's range, in units, which rising inputs share.
 The kernel says how far rises vary around it. As a fitted number it was too large after
 a few answers that happened to agree, and nothing told how sure it was."""
 
@@ -21,6 +21,7 @@ class RisingMean(Mean):
 
     Args:
         columns: The inputs, in the unit cube; in its middle the mean is the constant.
+            Each has an equal part of the rise.
     """
 
     def __init__(self, columns: Sequence[int]) -> None:
@@ -31,7 +32,8 @@ class RisingMean(Mean):
     def forward(self, x: Tensor) -> Tensor:
         r"""The means at ``... x n x d'`` points."""
         risen = (x[..., column] - 0.5 for column in self.columns)
-        return self.constant + LIKELY_RISE * sum(risen, torch.zeros_like(x[..., 0]))
+        rise = LIKELY_RISE / max(len(self.columns), 1)
+        return self.constant + rise * sum(risen, torch.zeros_like(x[..., 0]))
 
 
 class Slope(Kernel):

@@ -9,7 +9,10 @@ over the problems.
 fifteen psychometric functions of two, three and five inputs: a threshold and a slope
 that depend smoothly on the others, and five shapes between. The level is 0.75. Rows are
 chosen by the default in batches of 10, or quasi-randomly, with ``increasing`` and
-without. Held are the latent values between -2.5 and 2.5 that intervals of 95 % hold.
+without. Scores are Brier scores of sides, and errors of the field: the root of the mean
+square error of the predicted probability of a yes, by which models of psychometric
+functions are compared where no level is asked. Held are the latent values between -2.5
+and 2.5 that intervals of 95 % hold.
 """
 
 from __future__ import annotations
@@ -60,9 +63,13 @@ SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 """From the distance to the threshold to the latent value over the slope."""
 INPUTS = (2, 3, 5)
-PUBLISHED = {"discrimination, 2-D": 1, "novel detection, 2-D": 1,
-             "contrast sensitivity, 6-D": 0, "discrimination, 8-D": 0}  # fmt: skip
-"""The input with which a published problem rises."""
+PUBLISHED = {
+    "discrimination, 2-D": (1,),
+    "novel detection, 2-D": (1,),
+    "contrast sensitivity, 6-D": (0, 4),
+    "discrimination, 8-D": (0,),
+}
+"""The inputs with which a published problem rises: intensities, contrast and size."""
 
 
 def psychometric(shape: str, d: int) -> Problem:
@@ -109,12 +116,14 @@ class Run(Recorded):
     Args:
         job: What was run.
         brier: The Brier score after each of its numbers of trials: 0.5 is ignorance.
+        field: The root of the mean square error of the probability, likewise.
         held: The share of latent values that intervals of 95 % hold, likewise.
         crossed: The share of points on the wrong side by three deviations, likewise.
     """
 
     job: Job
     brier: tuple[float, ...]
+    field: tuple[float, ...]
     held: tuple[float, ...]
     crossed: tuple[float, ...]
 
@@ -127,12 +136,12 @@ def run(job: Job) -> Sequence[Run]:
     names = [f"x{j + 1}" for j in range(problem.d)]
     pool = Pool(cube(ROWS, problem.d, job.seed), names=names)
     outcome, goal = Binary(guess=problem.chance), Above(problem.level)
-    risen = [names[PUBLISHED.get(job.problem, 0)]] if knows else []
+    risen = [names[j] for j in PUBLISHED.get(job.problem, (0,))] if knows else []
     model = GaussianProcess(outcome=outcome, increasing=risen)
     strategy = Strategy(pool, goal, model=model, batch_size=q)
     p = Binary().value(problem.latent(pool.X))
     generator = torch.Generator().manual_seed(job.seed)
-    state, found = strategy.init(job.seed), list[tuple[float, float, float]]()
+    state, found = strategy.init(job.seed), list[tuple[float, ...]]()
     for n in range(q, max(at) + 1, q):
         rows = torch.arange(n - q, n)
         if not is_random:
@@ -143,14 +152,13 @@ def run(job: Job) -> Sequence[Run]:
         if n in at:
             mean, sigma = state.belief.posterior.at(cube(POINTS, problem.d, TEST_SEED))
             found.append(_scores(problem, outcome, mean, sigma))
-    brier, held, crossed = zip(*found, strict=True)
-    return [Run(job, brier, held, crossed)]
+    return [Run(job, *zip(*found, strict=True))]
 
 
 def _scores(
     problem: Problem, outcome: Binary, mean: Tensor, sigma: Tensor
-) -> tuple[float, float, float]:
-    r"""The Brier score, the share that intervals hold, and that of crossed sides."""
+) -> tuple[float, ...]:
+    r"""Brier score, error of the field, and the shares held and on the wrong side."""
     p = Binary().value(problem.latent(cube(POINTS, problem.d, TEST_SEED)))
     level = outcome.latent(torch.tensor(problem.level, dtype=torch.float64))
     truth, is_above = outcome.latent(p), p > problem.level
@@ -158,8 +166,10 @@ def _scores(
     counts = truth.abs() <= FARTHEST
     held = ((truth - mean).abs() <= Z * sigma)[counts].double().mean()
     crossed = ((mean - level).abs() > 3 * sigma) & ((mean > level) != is_above)
-    brier = 2 * off.square().mean()
-    return float(brier), float(held), float(crossed.double().mean())
+    # The mean of the probability, as the latent value is uncertain.
+    chance = outcome.value(mean / (1 + sigma.square()).sqrt())
+    field, brier = (chance - p).square().mean().sqrt(), 2 * off.square().mean()
+    return float(brier), float(field), float(held), float(crossed.double().mean())
 
 
 def jobs_of(seeds: int, only: Sequence[str]) -> Iterator[Job]:
@@ -180,7 +190,7 @@ def trials(options: Options) -> Report:
     runs = measure(Run, run, jobs, *options.where)
     tables = [
         *batches_table([r for r in runs if r.job.method not in RISING]),
-        *rising_table([r for r in runs if r.job.method in RISING]),
+        *rising_tables([r for r in runs if r.job.method in RISING]),
     ]
     data = {"runs": [one.record() for one in runs]}
     return Report("trials", paragraphs(__doc__), tables, data=data)
@@ -216,35 +226,48 @@ def batches_table(runs: Sequence[Run]) -> list[Table]:
     return [Table("Batches: Brier scores", ("problem", "seeds", *heads), rows)]
 
 
-def rising_table(runs: Sequence[Run]) -> list[Table]:
-    r"""Brier scores of problems that rise, for the functions their sum, and intervals.
+def rising_tables(runs: Sequence[Run]) -> list[Table]:
+    r"""Scores of problems that rise, for the functions their mean, and intervals.
 
     With the trials without ``increasing`` that tell as much as those with it do.
     """
-    groups, rows = dict[str, list[Run]](), list[tuple[Any, ...]]()
-    for r in runs:
-        name = "sum of the functions" if r.job.problem in FUNCTIONS else r.job.problem
-        groups.setdefault(name, []).append(r)
+    if not runs:
+        return []
+    return [
+        _rising(runs, "Brier scores", [r.brier for r in runs]),
+        _rising(runs, "errors of the field", [r.field for r in runs]),
+    ]
+
+
+def _rising(
+    runs: Sequence[Run], title: str, scores: Sequence[tuple[float, ...]]
+) -> Table:
+    r"""The table of one kind of scores."""
+    groups, rows = dict[str, list[int]](), list[tuple[Any, ...]]()
+    for i, r in enumerate(runs):
+        is_one = r.job.problem in FUNCTIONS
+        name = "mean of the functions" if is_one else r.job.problem
+        groups.setdefault(name, []).append(i)
     for name, group in groups.items():
-        briers = {}
-        for method in dict.fromkeys(r.job.method for r in group):
-            own = [r for r in group if r.job.method == method]
+        means = {}
+        for method in dict.fromkeys(runs[i].job.method for i in group):
+            places = [i for i in group if runs[i].job.method == method]
+            own = [runs[i] for i in places]
             n = len({r.job.seed for r in own})
-            briers[method] = np.array([r.brier for r in own]).sum(axis=0) / n
+            means[method] = np.array([scores[i] for i in places]).mean(axis=0)
             held = 100 * np.array([r.held for r in own]).mean(axis=0)
             worst = max(max(r.crossed) for r in own)
-            pairs = zip(briers[method], held, strict=True)
+            pairs = zip(means[method], held, strict=True)
             cells = [f"{b:.3f} ({h:.0f} %)" for b, h in pairs]
             rows.append((name, method, n, *cells, f"{100 * worst:.1f} %"))
-        for blind, known in itertools.pairwise(briers):
+        for blind, known in itertools.pairwise(means):
             if RISING[known] != (True, RISING[blind][1]):
                 continue
-            cells = like(briers[blind], briers[known])
+            cells = like(means[blind], means[known])
             rows.append((name, f"trials for as much as {known}", "", *cells, ""))
     heads = [f"after {n}" for n in RISING_AT]
-    title = "Rising inputs: Brier scores (held), most crossed"
     head = ("problem", "method", "seeds", *heads, "crossed")
-    return [Table(title, head, rows)] if rows else []
+    return Table(f"Rising inputs: {title} (held), most crossed", head, rows)
 
 
 def like(blind: np.ndarray, known: np.ndarray) -> list[str]:

@@ -17,6 +17,7 @@ from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
     CRISP,
     GUESSED,
+    HEIGHT_SPREAD,
     NARROW,
     PLAIN,
     _Fit,
@@ -26,6 +27,7 @@ from botorch_lse.models.latent import (
 )
 from botorch_lse.models.marginal import term_of
 from botorch_lse.models.outcomes import Binary, Counts, Results
+from botorch_lse.models.rising import LIKELY_RISE, RisingMean, Slope
 from tests.models.slopes import assert_gradient
 
 DRAWS = 400_000
@@ -229,21 +231,21 @@ def dense(kernel, X) -> Tensor:
     return found
 
 
+def matern(X) -> Tensor:
+    r"""The covariances of a function of all inputs, at its median lengthscale."""
+    r = 5**0.5 * torch.cdist(X, X) / (0.38 * X.shape[1] ** 0.5)
+    return (1 + r + r.square() / 3) * torch.exp(-r)
+
+
 @pytest.mark.parametrize("is_sum", [True, False])
 def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
     X = torch.rand(9, 4, generator=torch.Generator().manual_seed(2)).double()
-
-    def rough(columns) -> Tensor:
-        scale = 0.38 * len(columns) ** 0.5
-        r = 5**0.5 * torch.cdist(X[:, columns], X[:, columns]) / scale
-        return (1 + r + r.square() / 3) * torch.exp(-r)
-
-    every, others, x = rough([0, 1, 2, 3]), rough([0, 2, 3]), X[:, 1] - 0.5
+    every, others, x = matern(X), matern(X[:, [0, 2, 3]]), X[:, 1] - 0.5
     lines = x.outer(x)
     wanted = every + lines
     if is_sum:
         wanted = 0.15 * every + 0.1 * others + lines + 0.25 * others * lines
-        wanted = wanted + 0.2 / 3 * sum(rough([c]) for c in (0, 2, 3))
+        wanted = wanted + 0.2 / 3 * sum(matern(X[:, [c]]) for c in (0, 2, 3))
     kernel = rising_kernel(4, {}, [1], is_sum)
     torch.testing.assert_close(dense(kernel, X), wanted)
     kernel.outputscale = 3.0  # one factor says how steep all is
@@ -252,10 +254,31 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
 
 def test_a_line_of_one_input_has_one_slope():
     X = torch.rand(9, 1, generator=torch.Generator().manual_seed(2)).double()
-    r, x = 5**0.5 * (X - X.mT).abs() / 0.38, X.view(-1) - 0.5
-    little = 0.15 * (1 + r + r.square() / 3) * torch.exp(-r)
-    found = dense(rising_kernel(1, {}, [0]), X)
-    torch.testing.assert_close(found, little + x.outer(x))
+    x, found = X.view(-1) - 0.5, dense(rising_kernel(1, {}, [0]), X)
+    torch.testing.assert_close(found, 0.15 * matern(X) + x.outer(x))
+
+
+def test_several_inputs_share_a_rise_and_its_slopes():
+    X = torch.rand(9, 2, generator=torch.Generator().manual_seed(2)).double()
+    lines = [x.outer(x) for x in (X - 0.5).T]
+    turns = [matern(X[:, [1]]) * lines[0], matern(X[:, [0]]) * lines[1]]
+    wanted = 0.15 * matern(X) + (sum(lines) + 0.25 * sum(turns)) / 2**0.5
+    torch.testing.assert_close(dense(rising_kernel(2, {}, [0, 1]), X), wanted)
+    corners = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    for columns in ([0], [0, 1]):
+        low, high = RisingMean(columns)(corners)
+        assert float(high - low) == LIKELY_RISE
+
+
+@pytest.mark.parametrize("is_sum", [True, False])
+def test_scales_of_heights_spread_more_than_those_of_lines(is_sum):
+    kernel = rising_kernel(3, {}, [0], is_sum)
+    spreads: dict[bool, set[float]] = {True: set(), False: set()}
+    for term in kernel.base_kernel.kernels:
+        is_line = any(isinstance(part, Slope) for part in term.modules())
+        spreads[is_line].add(float(term.outputscale_prior.scale))
+    of_height = HEIGHT_SPREAD if is_sum else NARROW.scale_spread
+    assert spreads == {True: {NARROW.scale_spread}, False: {of_height}}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from research.benchmark.peers_trials import (
     Run,
     batches_table,
     jobs_of,
-    rising_table,
+    rising_tables,
     run,
     trials,
 )
@@ -47,7 +47,8 @@ def test_runs_are_scored_after_their_numbers_of_trials(monkeypatch):
     (known,), (blind,) = (
         run(Job(LINE, method, 0)) for method in ("increasing", "without increasing")
     )
-    assert len(known.brier) == len(known.held) == 2
+    assert len(known.brier) == len(known.field) == len(known.held) == 2
+    assert 0 < known.field[-1] < 0.5
     assert known.brier != blind.brier
     (one,) = run(Job("discrimination, 2-D", ONE, 0))
     assert len(one.brier) == 2
@@ -55,9 +56,8 @@ def test_runs_are_scored_after_their_numbers_of_trials(monkeypatch):
 
 
 def made(problem: str, method: str, seed: int, brier: tuple[float, ...]) -> Run:
-    return Run(
-        Job(problem, method, seed), brier, (0.9,) * len(brier), (0.01,) * len(brier)
-    )
+    field, held, crossed = ((x,) * len(brier) for x in (0.1, 0.9, 0.01))
+    return Run(Job(problem, method, seed), brier, field, held, crossed)
 
 
 def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
@@ -80,12 +80,13 @@ def test_tables_say_how_many_trials_batches_need_and_a_rise_saves():
         for name in FUNCTIONS
         for i, method in zip((0.0, 0.05, 0.0, 0.0), RISING, strict=True)
     ]
-    (table,) = rising_table(rising)
-    assert table.rows[0][3] == "6.000 (90 %)"
-    assert table.rows[1][3] == "5.250 (90 %)"
+    table, of_field = rising_tables(rising)
+    assert table.rows[0][3] == "0.400 (90 %)"
+    assert table.rows[1][3] == "0.350 (90 %)"
+    assert of_field.rows[1][3] == "0.100 (90 %)"
     assert table.rows[4][3:7] == ("35", "75", "150", "> 200")
     assert table.rows[5][3:7] == ("20", "50", "100", "200")
-    assert batches_table([]) == rising_table([]) == []
+    assert batches_table([]) == rising_tables([]) == []
 
 
 def test_all_runs_are_made_or_those_of_one_problem(monkeypatch):
@@ -95,6 +96,8 @@ def test_all_runs_are_made_or_those_of_one_problem(monkeypatch):
     monkeypatch.setattr(peers_trials, "RISING_AT", (10, 20, 30, 40))
     monkeypatch.setattr(peers_trials, "ROWS", 60)
     found = trials(Options(quick=True, workers=1, only=(LINE,)))
-    assert [table.title.split(":")[0] for table in found.tables] == ["Rising inputs"]
+    assert [table.title.split(":")[0] for table in found.tables] == [
+        "Rising inputs"
+    ] * 2
     assert len(found.data["runs"]) == len(RISING)
     assert torch.tensor([r["brier"] for r in found.data["runs"]]).isfinite().all()
