@@ -125,6 +125,7 @@ def fit_latent_gp(
     rising: Sequence[int] = (),
     of_class: bool = False,
     is_fitted: bool = True,
+    falling: Sequence[int] = (),
 ) -> GPPrior:
     r"""The latent process whose results are likeliest, priors considered.
 
@@ -144,13 +145,18 @@ def fit_latent_gp(
             has other terms: see ``rising_kernel``.
         of_class: Whether results say if one of several classes was found.
         is_fitted: Whether to fit it; else it has the medians of its priors.
+        falling: Columns along which the function falls.
     """
     d = X.shape[-1]
     inputs = word_codes(bounds, words) if words else Normalize(d, bounds=bounds)
     inputs.eval()
     # A word, one column for each level before, is one column for the kernel.
     coded = [(first, n - 1) for first, n in (words or {}).items()]
-    columns = [c - sum(n for first, n in coded if first < c) for c in rising]
+    rising, falling = (
+        [c - sum(n for first, n in coded if first < c) for c in each]
+        for each in (rising, falling)
+    )
+    columns = [*rising, *falling]
     by_chance = isinstance(outcome, Binary) and outcome.guess + outcome.lapse > 0
     priors = CRISP if of_class else NARROW if columns else PLAIN
     if by_chance:
@@ -160,8 +166,8 @@ def fit_latent_gp(
     else:
         kernel = latent_kernel(d, words, is_sum, priors)
     points, results = by_point(X, y, trials)
-    given = outcome.joined(results), outcome, kernel, columns
-    fit = _Fit(inputs(X[points]), *given, priors)
+    given = outcome.joined(results), outcome, kernel, rising, priors, falling
+    fit = _Fit(inputs(X[points]), *given)
     start, own = fit.start, fit.results
 
     def search() -> list[float]:
@@ -170,7 +176,10 @@ def fit_latent_gp(
         x: list[float] = scipy.optimize.minimize(fit, start, **of_fit).x.tolist()
         return x
 
-    asked, told = f"{outcome}|{columns}|{priors}", (fit.F, own.y, own.trials, own.place)
+    asked, told = (
+        f"{outcome}|{rising}|{falling}|{priors}",
+        (fit.F, own.y, own.trials, own.place),
+    )
     found = start
     if is_fitted:
         best = remembered_point(asked, kernel, told, len(start), search)
@@ -221,7 +230,7 @@ def rising_kernel(
     Args:
         d: Columns before ``word_codes``.
         words: The first column of each word, and its number of levels.
-        rising: The columns after ``word_codes`` along which the function rises.
+        rising: The columns after ``word_codes`` along which it rises, or falls.
         is_sum: Whether it is this sum; else a line, and as much of a function of all.
         priors: Of lengthscales, and how far scales spread around their medians.
     """
@@ -289,6 +298,7 @@ class _Fit:
         rising: Columns of ``F`` along which the function rises.
         priors: Those of the kernel, and the unit. The density of what is left is always
             that of logarithms.
+        falling: Columns of ``F`` along which the function falls.
     """
 
     def __init__(
@@ -299,13 +309,14 @@ class _Fit:
         kernel: Kernel,
         rising: Sequence[int] = (),
         priors: Priors = PLAIN,
+        falling: Sequence[int] = (),
     ) -> None:
         self.of_parameters, self.unit = float(not priors.of_logs), priors.unit
         term = term_of(kernel, F)
         assert term is not None  # it is made of parts that have a form
         self.term: Term = term
         self.kernel, self.outcome, self.results = kernel, outcome, results
-        self.F, self.mean = F, RisingMean(rising)
+        self.F, self.mean = F, RisingMean(rising, falling)
         # Of the outcome's parameters, log-normal beforehand.
         self.medians = torch.tensor(outcome.unknowns, dtype=torch.float64)
         self.asked, self.others = outcome, self.medians

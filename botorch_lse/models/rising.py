@@ -1,4 +1,4 @@
-r"""Mean and kernel of functions that rise along some of their inputs."""
+r"""Mean and kernel of functions that rise or fall along some of their inputs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ a few answers that happened to agree, and nothing told how sure it was."""
 
 
 class RisingMean(Mean):
-    r"""A mean that rises by ``LIKELY_RISE`` along some inputs, and a constant.
+    r"""A mean that changes by ``LIKELY_RISE`` along some inputs, and a constant.
 
     Args:
-        columns: The inputs, in the unit cube; in its middle the mean is the constant.
-            Each has an equal part of the rise.
+        rising: The inputs along which it rises, in the unit cube; in its middle the
+            mean is the constant. Each of all inputs has an equal part of the change.
+        falling: Those along which it falls.
     """
 
-    def __init__(self, columns: Sequence[int]) -> None:
+    def __init__(self, rising: Sequence[int], falling: Sequence[int] = ()) -> None:
         super().__init__()
-        self.columns = list(columns)
+        self.rising, self.falling = list(rising), list(falling)
         self.register_buffer("constant", torch.zeros((), dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
         r"""The means at ``... x n x d'`` points."""
-        risen = (x[..., column] - 0.5 for column in self.columns)
-        rise = LIKELY_RISE / max(len(self.columns), 1)
+        risen = [x[..., column] - 0.5 for column in self.rising]
+        risen += [0.5 - x[..., column] for column in self.falling]
+        rise = LIKELY_RISE / max(len(risen), 1)
         return self.constant + rise * sum(risen, torch.zeros_like(x[..., 0]))
 
 

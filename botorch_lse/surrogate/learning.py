@@ -93,6 +93,7 @@ class OutputModel:
         scale: The scale on which it is the function plus noise; ``None``: as told.
         family: See ``GaussianProcess``.
         rising: The columns along which the latent function of an outcome rises.
+        falling: Those along which it falls.
         of_class: Whether results say if one of several classes was found.
     """
 
@@ -103,6 +104,7 @@ class OutputModel:
     outcome: Outcome | None = None
     family: str = ADDITIVE
     rising: tuple[int, ...] = ()
+    falling: tuple[int, ...] = ()
     scale: LogNormal | None = None
     of_class: bool = False
 
@@ -465,9 +467,8 @@ class OutputModel:
             parts = self.outcome, words, is_sum, self.rising
             # A fit to results that are all alike would say that others cannot be.
             of_class, is_fitted = self.of_class, not self.are_alike(history)
-            return latent.fit_latent_gp(
-                *given, *parts, of_class=of_class, is_fitted=of_class or is_fitted
-            )
+            fitted_so = of_class, of_class or is_fitted, self.falling
+            return latent.fit_latent_gp(*given, *parts, *fitted_so)
         if noise is None and self.known_noise is not None:
             # Values of several outputs come without it if it is not known of all.
             noise = self.known_noise[history.indices]

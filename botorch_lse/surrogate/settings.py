@@ -77,7 +77,8 @@ class GaussianProcess:
             number, such as an intensity: the latent function is then mostly a line
             along each, where a constant would pull what is far from the data to the
             middle. Beside other inputs its height and slope are functions of them (not
-            with ``family="single"``).
+            with ``family="single"``). Name all that you know of.
+        decreasing: Inputs with which it falls, such as a distance, likewise.
 
     Raises:
         ValueError: If there is no such family, or it is not for a given ``model``.
@@ -96,6 +97,7 @@ class GaussianProcess:
     family: str = ADDITIVE
     outcome: Quantity | Sequence[Quantity | None] | None = None
     increasing: Sequence[str | int] = ()
+    decreasing: Sequence[str | int] = ()
 
     def __post_init__(self) -> None:
         kinds = "`Counts()`, `LogNormal()` or `Ordinal(4, at_least=2)`"
@@ -105,16 +107,15 @@ class GaussianProcess:
             of_type(one, Quantity | None, "outcome", "an outcome", remedy)
         has_latent = any(isinstance(one, Outcome) for one in outcomes)
         is_learnt = has_latent and self.model is None
-        if not hasattr(self.increasing, "__len__"):
-            wanted, came = "to be a list of columns", f"got {self.increasing!r}"
-            remedy = 'Write `["dose"]` or `[0]`.'
-            raise ValueError(complaint("increasing", wanted, came, remedy))
-        if not is_learnt and len(self.increasing):
-            wanted = (
-                "to be left out without an `outcome` of results, and with a `model`"
-            )
-            came = f"got {self.increasing!r}"
-            raise ValueError(complaint("increasing", wanted, came))
+        for name in ("increasing", "decreasing"):
+            inputs, remedy = getattr(self, name), 'Write `["dose"]` or `[0]`.'
+            wanted, came = "to be a list of columns", f"got {inputs!r}"
+            if not hasattr(inputs, "__len__"):
+                raise ValueError(complaint(name, wanted, came, remedy))
+            if not is_learnt and len(inputs):
+                of_results = "an `outcome` of results, and with a `model`"
+                wanted = f"to be left out without {of_results}"
+                raise ValueError(complaint(name, wanted, came))
         one_of(self.family, "family", FAMILIES)
         if self.family != ADDITIVE and self.model is not None:
             raise ValueError(
@@ -170,11 +171,19 @@ class GaussianProcess:
         ]
         latent = [one if isinstance(one, Outcome) else None for one in outcomes]
         parts = zip(pools, models, stds, pasts, latent, strict=True)
-        rising = columns_of(self.increasing, layout.candidates)
+        rising, falling = (
+            columns_of(getattr(self, name), layout.candidates, name)
+            for name in ("increasing", "decreasing")
+        )
+        if both := set(rising) & set(falling):
+            names = layout.candidates.names or range(layout.candidates.d)
+            wanted = "to name other inputs than `increasing`"
+            came = f"got {names[min(both)]!r} in both"
+            raise ValueError(complaint("decreasing", wanted, came))
         return GaussianProcesses(
             pool,
             tuple(
-                OutputModel(*part, self.family, rising, scale)
+                OutputModel(*part, self.family, rising, falling, scale)
                 for part, scale in zip(parts, scales, strict=True)
             ),
             self.refit,
@@ -253,12 +262,15 @@ def one_each(value: Any, name: str, n_outputs: int | None) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def columns_of(inputs: Sequence[str | int], pool: Pool) -> tuple[int, ...]:
+def columns_of(
+    inputs: Sequence[str | int], pool: Pool, argument: str
+) -> tuple[int, ...]:
     r"""The columns of inputs that are given by name or number.
 
     Args:
         inputs: The inputs.
         pool: The pool, whose columns they are.
+        argument: The name of the argument that gives them.
 
     Raises:
         ValueError: If the pool has no such column of numbers.
@@ -275,7 +287,7 @@ def columns_of(inputs: Sequence[str | int], pool: Pool) -> tuple[int, ...]:
         if not is_number or column not in numbers:
             known = [names[c] for c in numbers] if names else f"0 to {pool.d - 1}"
             wanted = f"to be columns of numbers of the pool, {known}"
-            raise ValueError(complaint("increasing", wanted, f"got {one!r}"))
+            raise ValueError(complaint(argument, wanted, f"got {one!r}"))
         found.append(column)
     return tuple(dict.fromkeys(found))  # by its name and by its number it is one
 

@@ -850,7 +850,8 @@ class Maker:
             elif name in OUTCOMES[::2]:
                 if self.outcome == GRADES:  # cutpoints are learnt as well
                     found["outcome"] = replace(GRADES, cutpoints=None)
-                found["increasing"] = self.rng.choice([(), (0,)])
+                named = self.rng.choice(["increasing", "decreasing"])
+                found[named] = self.rng.choice([(), (0,)])
             else:
                 found["model"] = self.kernel
         elif name not in (OWN, "learnt"):

@@ -538,26 +538,48 @@ def test_intervals_of_guessed_answers_hold_functions_that_vary_much():
 
 
 def test_inputs_that_rise_are_checked():
-    with pytest.raises(ValueError, match="without an `outcome`"):
-        GaussianProcess(increasing=(0,))
-    for wrong in (True, 0, None):
-        with pytest.raises(ValueError, match=r"a list of columns.* `\[0\]`"):
-            GaussianProcess(outcome=Binary(), increasing=wrong)
-    for wrong in (("heat",), (3,), (True,)):
-        model = GaussianProcess(outcome=Binary(), increasing=wrong)
-        with pytest.raises(ValueError, match="columns of numbers of the pool"):
-            Strategy(line(), Above(0.5), model=model)
+    for name in ("increasing", "decreasing"):
+        with pytest.raises(ValueError, match=f"`{name}` .*without an `outcome`"):
+            GaussianProcess(**{name: (0,)})
+        for wrong in (True, 0, None):
+            with pytest.raises(ValueError, match=rf"`{name}` to .* `\[0\]`"):
+                GaussianProcess(outcome=Binary(), **{name: wrong})
+        for wrong in (("heat",), (3,), (True,)):
+            model = GaussianProcess(outcome=Binary(), **{name: wrong})
+            with pytest.raises(ValueError, match=f"`{name}` to be columns of numbers"):
+                Strategy(line(), Above(0.5), model=model)
+    model = GaussianProcess(outcome=Binary(), increasing=[0], decreasing=[0])
+    with pytest.raises(ValueError, match="other inputs than `increasing`"):
+        Strategy(line(), Above(0.5), model=model)
     pool = Pool(pd.DataFrame({"v": ["a", "b", "c"], "dose": [1.0, 2.0, 3.0]}))
     for wrong in ("v", "v=a", 0):
         with pytest.raises(ValueError, match=r"the pool, \['dose'\], but") as raised:
-            columns_of([wrong], pool)
+            columns_of([wrong], pool, "increasing")
         known = eval(str(raised.value).split("pool, ")[1].split(", but")[0])
-        assert columns_of(known, pool) == (3,)
+        assert columns_of(known, pool, "increasing") == (3,)
 
 
 def test_an_input_by_name_and_by_number_rises_once():
     pool = Pool(torch.rand(9, 2).double(), names=("kind", "heat"))
-    assert columns_of(["heat", 1, "kind"], pool) == (1, 0)
+    assert columns_of(["heat", 1, "kind"], pool, "increasing") == (1, 0)
+
+
+def test_a_probability_falls_with_an_input_as_it_rises_with_its_mirror_image():
+    X = torch.rand(60, 2, generator=torch.Generator().manual_seed(2)).double()
+    X[:2] = torch.tensor([[0.0, 0.0], [1.0, 1.0]])  # the pool is the whole square
+    mirrored, outcome = torch.stack((X[:, 0], 1 - X[:, 1]), dim=-1), Binary()
+    generator = torch.Generator().manual_seed(3)
+    drawn = torch.rand(40, generator=generator, dtype=torch.float64)
+    told = drawn < outcome.value(8 * X[:40, 1] - 4 + X[:40, 0])
+    found = []
+    for rows, named in ((X, "increasing"), (mirrored, "decreasing"), (mirrored, "")):
+        model = GaussianProcess(outcome=outcome, **({named: [1]} if named else {}))
+        strategy = Strategy(Pool(rows), Above(LEVEL), model=model, batch_size=40)
+        observed = Observations(torch.arange(40), told.double())
+        state = strategy.tell(strategy.init(seed=0), observed)
+        found.append(state.predict(rows)[0])
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-3)
+    assert float((found[0] - found[2]).abs().max()) > 0.02
 
 
 def test_a_word_before_a_rising_input_is_one_column_of_the_model():
@@ -571,7 +593,7 @@ def test_a_word_before_a_rising_input_is_one_column_of_the_model():
     told = Observations(torch.arange(30), (heat > 0.5).double())
     state = strategy.tell(strategy.init(seed=0), told)
     mean = state.belief.posterior.prior.mean_module
-    assert mean.columns == [1]
+    assert mean.rising == [1]
     found = state.classification.mean
     assert float(found[heat > 0.8].min()) > float(found[heat < 0.2].max())
 
