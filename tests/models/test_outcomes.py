@@ -17,9 +17,9 @@ from botorch_lse.models.fitted import additive_kernel
 from botorch_lse.models.latent import (
     CRISP,
     GUESSED,
-    HEIGHT_SPREAD,
     NARROW,
     PLAIN,
+    WIDE_SPREAD,
     _Fit,
     fit_latent_gp,
     latent_kernel,
@@ -247,7 +247,7 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
         wanted = 0.15 * every + 0.1 * others + lines + 0.25 * others * lines
         wanted = wanted + 0.2 / 3 * sum(matern(X[:, [c]]) for c in (0, 2, 3))
     kernel = rising_kernel(4, {}, [1], is_sum)
-    torch.testing.assert_close(dense(kernel, X), wanted)
+    torch.testing.assert_close(dense(kernel, X), 2 * wanted)
     kernel.outputscale = 3.0  # one factor says how steep all is
     torch.testing.assert_close(dense(kernel, X), 3 * wanted)
 
@@ -255,7 +255,7 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
 def test_a_line_of_one_input_has_one_slope():
     X = torch.rand(9, 1, generator=torch.Generator().manual_seed(2)).double()
     x, found = X.view(-1) - 0.5, dense(rising_kernel(1, {}, [0]), X)
-    torch.testing.assert_close(found, 0.15 * matern(X) + x.outer(x))
+    torch.testing.assert_close(found, 2 * (0.15 * matern(X) + x.outer(x)))
 
 
 def test_several_inputs_share_a_rise_and_its_slopes():
@@ -263,7 +263,7 @@ def test_several_inputs_share_a_rise_and_its_slopes():
     lines = [x.outer(x) for x in (X - 0.5).T]
     turns = [matern(X[:, [1]]) * lines[0], matern(X[:, [0]]) * lines[1]]
     wanted = 0.15 * matern(X) + (sum(lines) + 0.25 * sum(turns)) / 2**0.5
-    torch.testing.assert_close(dense(rising_kernel(2, {}, [0, 1]), X), wanted)
+    torch.testing.assert_close(dense(rising_kernel(2, {}, [0, 1]), X), 2 * wanted)
     corners = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     for columns in ([0], [0, 1]):
         low, high = RisingMean(columns)(corners)
@@ -277,7 +277,8 @@ def test_scales_of_heights_spread_more_than_those_of_lines(is_sum):
     for term in kernel.base_kernel.kernels:
         is_line = any(isinstance(part, Slope) for part in term.modules())
         spreads[is_line].add(float(term.outputscale_prior.scale))
-    of_height = HEIGHT_SPREAD if is_sum else NARROW.scale_spread
+    assert float(kernel.outputscale_prior.scale) == WIDE_SPREAD
+    of_height = WIDE_SPREAD if is_sum else NARROW.scale_spread
     assert spreads == {True: {NARROW.scale_spread}, False: {of_height}}
 
 
