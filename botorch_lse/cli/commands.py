@@ -78,6 +78,7 @@ IN_TABLES = {
     "give `max_observations`, or an `audit` that tests rows": (
         "set budget, or audit, which tests candidates"
     ),
+    "give `max_observations`": "set budget",
 }
 """The words of strategies, and those for somebody with a table and no code."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}

@@ -1322,16 +1322,26 @@ class State:
 
     @cached_property
     def _forecast(self) -> Forecast:
+        is_open, said = self.answer.as_decided.undecided, "Everything is decided."
+        left, n = int(is_open.sum()), len(self.strategy.pool)
+        gone = int(is_open[self.excluded_rows].sum()) if len(is_open) == n else 0
+        if gone:
+            said = f"Everything is decided but for excluded rows ({gone})."
         if self.stop_reason in (DECIDED, AUDITED):
-            return Forecast(0, "Everything is decided.")
+            return Forecast(0, said)
         if self.stop_reason in (EXHAUSTED, OUT_OF_REACH):
-            left = int(self.classification.undecided.sum())
             ended = f"The run has ended ({self.stop_reason})"
             return Forecast(None, f"{ended}: {left} rows stay undecided.")
+        if gone == left > 0:  # how far rows around decide them is not estimated
+            end = "To end earlier, give `max_observations`."
+            return Forecast(None, f"{said} Rows around them come next. {end}")
         found, most = self.run.forecast(self.told.n_measured), self.strategy.max_repeats
+        if gone and (found.observations or found.more_than):
+            words = f"Of excluded rows {gone} count as if they could be measured."
+            found = replace(found, basis=f"{found.basis} {words}")
         if most is None or found.observations is None:
             return found
-        counts = (most - self.uses(len(self.strategy.pool))).clamp_min(0)
+        counts = (most - self.uses(n)).clamp_min(0)
         left = int(counts.index_fill(0, self.excluded_rows.long(), 0).sum())
         if found.observations <= left:
             return found

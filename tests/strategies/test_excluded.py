@@ -265,6 +265,43 @@ def test_only_excluded_rows_are_left_in_question(rule) -> None:
         assert state.stop_reason != "rows exhausted"
 
 
+def sine_without_its_first_rows(**options):
+    r"""The states of a run on a sine whose first eight of 21 rows are excluded."""
+    x = torch.linspace(0, 10, 21).double()
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.05)
+    given = {"model": model, "rule": Straddle(), **options}
+    strategy = Strategy(Pool(x.unsqueeze(-1)), Above(0.3, epsilon=0.02), **given)
+    generator = torch.Generator().manual_seed(0)
+    state = strategy.exclude(strategy.init(), range(8))
+    while not state.is_done:
+        yield state
+        batch = strategy.ask(state)
+        noise = 0.05 * torch.randn(len(batch), generator=generator)
+        state = strategy.tell(state, batch.observe(x[batch.order].sin() + noise))
+    yield state
+
+
+def test_a_forecast_does_not_take_excluded_rows_for_measurable_ones() -> None:
+    # Their gaps ask for six measurements, of which none can be made.
+    states = list(sine_without_its_first_rows(max_observations=40))
+    assert "Of excluded rows 8 count as if they could be measured" in str(
+        states[0].forecast()
+    )
+    said = "Everything is decided but for excluded rows (8)."
+    assert states[-1].forecast().observations is None
+    assert said in str(states[-1].forecast())
+    assert "give `max_observations`" in str(states[-1].forecast())
+    # The remedy, from the round on in which it was said.
+    n = next(state.n_used for state in states if said in str(state.forecast()))
+    *_, last = sine_without_its_first_rows(max_observations=n)
+    assert (last.n_used, last.stop_reason) == (n, "budget")
+    *_, last = sine_without_its_first_rows(rule=Ambiguity())
+    assert last.stop_reason == "decided"
+    assert last.classification.undecided.nonzero().view(-1).tolist() == [*range(8)]
+    assert last.forecast().observations == 0
+    assert said in str(last.forecast())
+
+
 @pytest.mark.parametrize("case", [case for case in STRATEGIES if case.is_linear])
 def test_no_row_is_left_of_linear_features(case):
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]).double()
