@@ -52,7 +52,7 @@ from botorch_lse.strategies.algorithm import (
     NOT_CONFIRMED,
     OUT_OF_REACH,
 )
-from botorch_lse.strategies.gaussian import ADVICE
+from botorch_lse.strategies.gaussian import ADVICE, ALL_EQUAL
 from botorch_lse.surrogate.remarks import DataWarning
 
 ENDS = {
@@ -289,7 +289,8 @@ def details(run: Run) -> str:
     state = run.state
     if not state.history.n_measured:
         return ""
-    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    guarantee = state.classification.guarantee.replace(EXCLUDED, "")
+    guarantee = guarantee.replace(ALL_EQUAL, "").strip()
     for remark in state.remarks:  # the summary has said the others
         own = in_table_words(run, remark) if remark.kind in ADVICE else ""
         guarantee = guarantee.replace(f" {remark}", f" {own}" if own else "")
@@ -492,6 +493,8 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         lines.append(ENDS[run.stop_reason] + one_sided(run))
         if alike and bool(answer.undecided.any()):
             lines.append(f"{alike}.")
+        if bool(answer.undecided.any()) and ALL_EQUAL in state.classification.guarantee:
+            lines.append(ALL_EQUAL.replace("row", "candidate"))
     elif n < min(model.n_first, wanted):
         lines.append(
             f"The first {model.n_first} measurements are spread over the table, and "

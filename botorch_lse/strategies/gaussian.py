@@ -117,6 +117,8 @@ ENDLESS = (
     "larger `epsilon`, end by `max_observations`, or look for a wrong value."
 )
 """The advice of a forecast that ended where no number is worth the wait."""
+ALL_EQUAL = "All values are equal, so that measuring a row again tells nothing more."
+"""The sentence of an answer with undecided rows to which repeats add nothing."""
 ADVICE = ("decades", "noise", "growing noise")
 """The kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
@@ -1285,8 +1287,8 @@ class GaussianAlgorithm(Algorithm):
         held = belief.held_back
         if as_claimed and held is not None:
             belief = replace(belief, sides=held, one_sided=None, is_early=False)
-        words = [self.guarantee]
-        if not belief.fits.is_informed and self.model.burn_in is None:
+        words, fits = [self.guarantee], belief.fits
+        if not fits.is_informed and self.model.burn_in is None:
             # There is no model under which anything could have been decided.
             said = self.guarantee.removesuffix(self._learnt_in_words)
             words = [f"{said}No model is fitted yet."]
@@ -1298,6 +1300,10 @@ class GaussianAlgorithm(Algorithm):
             ]
         if belief.one_sided is not None:
             words.append(f"{belief.one_sided}, so nothing is decided.")
+        is_open = bool((belief.sides.side == UNDECIDED).any()) and fits.is_informed
+        if belief.is_alike and is_open and not fits.has_known_noise:  # as in `usable`
+            some = "values" if len(self.model.outputs) == 1 else "values of an output"
+            words.append(ALL_EQUAL.replace("values", some))
         words += [remark.text for remark in belief.remarks]
         if belief.is_contradicted:
             words.append(belief.contradiction)

@@ -325,3 +325,16 @@ def test_an_audit_that_was_asked_for_is_told_in_the_end(lab: Lab) -> None:
 def test_every_end_has_a_sentence() -> None:
     kinds = (BUDGET, DECIDED, AUDITED, NOT_CONFIRMED, NONE_FOUND, ALL_ABOVE)
     assert {*commands.ENDS} == {*demo.ENDS} == {*kinds, EXHAUSTED, OUT_OF_REACH}
+
+
+def test_a_run_of_equal_values_says_why_it_ended(lab: Lab) -> None:
+    lab.write("results.csv", "name,y\n" + "".join(f"n{x:02d},7\n" for x in range(20)))
+    said = lab.call(
+        "next candidates.csv --above 7 --column y --key name --max-repeats 1"
+    )
+    assert "0 above, 0 below, 20 undecided" in said
+    why = (
+        "All values are equal, so that measuring a candidate again tells nothing more."
+    )
+    assert f"No candidate is left to measure.\n{why}\n" in said
+    assert lab.call("answer --details").count("All values are equal") == 1

@@ -569,6 +569,21 @@ def test_values_that_all_lie_on_the_level_end_the_run():
     state = ended(on_a_line(level=0.0), lambda X: torch.zeros(len(X)))
     assert state.stop_reason == "rows exhausted"
     assert state.observations.indices.unique().numel() == len(LINE)
+    assert "All values are equal, so that measuring a row" in str(state.classification)
+
+
+def test_equal_values_of_one_of_two_outputs_are_said_to_be_equal():
+    strategy = Strategy(LINE, Above(0.0) & Above(0.0, output=1), batch_size=5)
+    zeros = torch.zeros(len(LINE), 1)
+    state = ended(strategy, lambda X: torch.cat((zeros[: len(X)], 1 + X), dim=-1))
+    assert state.stop_reason == "rows exhausted"
+    assert "All values of an output are equal, so" in state.classification.guarantee
+
+
+def test_equal_values_that_decide_are_no_reason_to_end():
+    state = ended(on_a_line(level=0.5), lambda X: torch.zeros(len(X)))
+    assert state.stop_reason == "decided"
+    assert "All values are equal" not in state.classification.guarantee
 
 
 @pytest.mark.parametrize("level", [0.5, 0.0])
