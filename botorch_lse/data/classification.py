@@ -80,7 +80,8 @@ class Classification:
         mean: ``N`` posterior means, units of ``y``.
         sigma: ``N`` posterior standard deviations of the function, units of ``y``.
         probability_above: ``N`` posterior probabilities of lying above the level; for
-            an implicit level, above ``omega`` times the largest posterior mean.
+            an implicit level, above ``omega`` times the largest posterior mean; for the
+            maximum, of being better than the best other point.
         guarantee: A sentence: the probability claimed, and what it assumes.
         pool: The rows' pool, for ``to_frame``.
         contradicted: ``N`` bools: the data of some rounds contradict those of others in

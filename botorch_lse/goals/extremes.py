@@ -322,8 +322,16 @@ class AnyMaximiser(Goal):
         return accepted | (ruled_out & (regions.lower > others))
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
-        r"""The answer; no row is reported as decided by the accuracy."""
-        return replace(super().answer(sides, seen, claim), within=None)
+        r"""The answer; no row is reported as decided by the accuracy.
+
+        The probability is that of exceeding the best mean; of the best row itself, that
+        its likeliest rival does not.
+        """
+        found = replace(super().answer(sides, seen, claim), within=None)
+        is_best = seen.points == seen.points[int(found.mean.argmax())]
+        chances = found.probability_above.masked_fill(is_best, 0.0)
+        chances = chances.masked_fill(is_best, 1.0 - float(chances.max()))
+        return replace(found, probability_above=chances)
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
         r"""Half the distance of each mean from the best mean of another point."""

@@ -175,7 +175,8 @@ def slices_frame(
         wanted, remedy = "to hold its pool", "Take the one of a strategy's state."
         raise ValueError(complaint("classification", wanted, "it has none", remedy))
     if anchor is None:
-        anchor = int((classification.probability_above - 0.5).abs().argmin())
+        # By a little more than one half: where all rows are certain, one above.
+        anchor = int((classification.probability_above - 0.500001).abs().argmin())
     anchor = whole_number(anchor, "anchor", 0)
     if anchor >= len(pool):
         wanted = f"to be a row of the pool, 0 to {len(pool) - 1}"

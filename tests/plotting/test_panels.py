@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import matplotlib as mpl
@@ -84,6 +85,14 @@ def test_the_anchor_is_the_most_doubtful_row():
     assert (frame.loc[frame["distance"] == 0].groupby("panel")["row"].count() > 0).all()
     for _, part in frame.groupby("panel"):
         assert doubtful in set(part["row"])
+
+
+def test_the_anchor_of_certain_rows_is_one_above():
+    certain = answer(cube())
+    p = torch.zeros(len(certain)).index_fill(0, torch.tensor([77]), 1.0)
+    frame = slices_frame(dataclasses.replace(certain, probability_above=p))
+    for _, part in frame.groupby("panel"):
+        assert 77 in set(part.loc[part["distance"] == 0, "row"])
 
 
 def test_two_inputs_make_one_panel_of_all_rows_and_one_input_its_mean():

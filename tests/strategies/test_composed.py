@@ -661,3 +661,24 @@ def test_a_state_of_another_goal_or_rule_is_refused(other) -> None:
     more = dataclasses.replace(own, max_observations=60)
     again = dataclasses.replace(more, goal=Above(0.3), rule=Ambiguity())
     assert again.ask(state).order.tolist() == own.ask(state).order.tolist()
+
+
+@pytest.mark.parametrize("goal", [Maximiser(), MaximiserByPairs()])
+def test_the_best_row_so_far_is_a_guess_of_the_maximum(goal) -> None:
+    # It does not exceed its own mean with more than one half: nothing was guessed.
+    x = torch.linspace(0, 1, 15).double()
+    pool = Pool(torch.cat((x, x[6:7])).unsqueeze(-1))  # row 15 is a copy of row 6
+    y = 1 - (pool.X[:, 0] - x[6]).square()
+    model = GaussianProcess(RBFKernel().double(), noise_std=0.05)
+    strategy = Strategy(pool, goal, model=model)
+    state = strategy.tell(strategy.init(), Observations([2, 6, 9], y[[2, 6, 9]]))
+    answer = state.classification
+    assert answer.undecided[[6, 15]].all()
+    assert answer.best_guess.nonzero().view(-1).tolist() == [6, 15]
+    assert state.content().estimate == pytest.approx(2 / 16)
+    z = (answer.mean - answer.mean.max()) / answer.sigma
+    rivals = torch.distributions.Normal(0.0, 1.0).cdf(z).double()
+    likeliest = rivals[[i for i in range(15) if i != 6]].max()
+    chances = answer.probability_above
+    assert torch.allclose(chances[[6, 15]], (1 - likeliest).expand(2))
+    assert torch.allclose(chances[:6], rivals[:6])
