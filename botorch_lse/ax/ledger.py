@@ -899,9 +899,10 @@ def _check_together(
         for point in entry.points:
             if past is None:
                 first.setdefault(bool(point.yvar), point.trial)
-            elif bool(point.yvar) != (past.yvar is not None):
-                stds = strategy.noise_std_of(None)
-                raise ValueError(_unlike_history(point, metrics, stds is not None))
+            elif bool(point.yvar) != (past.yvar is not None) and (
+                not point.yvar or strategy.noise_std_of(None) is None
+            ):
+                raise ValueError(_unlike_history(point, metrics))
     if len(first) > 1:
         raise ValueError(_mixed(first[True], first[False]))
     largest = max((entry.largest for entry in entries), default=0.0)
@@ -913,13 +914,12 @@ def _check_together(
         )
 
 
-def _unlike_history(point: Point, metrics: Sequence[str], is_stated: bool) -> str:
+def _unlike_history(point: Point, metrics: Sequence[str]) -> str:
     r"""The complaint that the noise of a point is known, or not, unlike a history's.
 
     Args:
         point: The measurement.
         metrics: Its metrics.
-        is_stated: Whether the strategy has a ``noise_std``.
     """
     value, trial = "mean" if point.yvar else "(mean, sem)", point.trial
     values = ", ".join(f"{name!r}: {value}" for name in metrics)
@@ -927,8 +927,6 @@ def _unlike_history(point: Point, metrics: Sequence[str], is_stated: bool) -> st
     remedy = f"Call `client.attach_data({trial}, {{{values}}})`"
     if point.yvar:
         wanted, came = "no known noise of", "it is known"
-        if is_stated:
-            remedy = "Leave out `noise_std`"
         remedy += ", or give the strategy `History(X, y, yvar)`"
     return (
         f"Expected {wanted} trial {trial}, which is at no row and joins the `history` "

@@ -602,12 +602,30 @@ class History:
             X = pool.at_source(X, source)
         return History(X, y, yvar, names, counts=self.counts)
 
-    def append(self, other: History) -> History:
+    def with_noise(self, stds: Sequence[float] | None) -> History:
+        r"""The history with a stated noise, where its own is not known.
+
+        Args:
+            stds: The standard deviation of each output; ``None``: not stated.
+        """
+        if stds is None or self.yvar is not None:
+            return self
+        variances = torch.tensor(stds, dtype=self.y.dtype).square()
+        return replace(self, yvar=variances.expand(len(self), -1).reshape(self.y.shape))
+
+    def append(
+        self, other: History, noise_std: Sequence[float] | None = None
+    ) -> History:
         r"""The measurements followed by those of others.
 
+        Args:
+            other: The others.
+            noise_std: The stated noise of each output, which counts where that of the
+                measurements is known of one part only; ``None``: not stated.
+
         Raises:
-            ValueError: If the noise is known of one part only, or points have names in
-                one part only.
+            ValueError: If the noise is known of one part only and not stated, or points
+                have names in one part only.
             BotorchTensorDimensionError: If the columns or outputs differ.
         """
         if self.source != other.source or isinstance(self.source, tuple):
@@ -630,12 +648,17 @@ class History:
                 f"{tuple(other.X.shape)} and {tuple(other.y.shape)} after "
                 f"{tuple(self.X.shape)} and {tuple(self.y.shape)}."
             )
+        parts, known = (self, other), [self.yvar, other.yvar]
         if (self.yvar is None) != (other.yvar is None):
-            raise ValueError(
-                "Expected `yvar` for all measurements of a `history` or for none, but "
-                "one part has it. Give it everywhere, or nowhere."
-            )
-        yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
+            if noise_std is None:
+                raise ValueError(
+                    "Expected `yvar` for all measurements of a `history` or for none, "
+                    "but one part has it. Give it everywhere, or nowhere."
+                )
+            stated = torch.tensor(noise_std, dtype=self.y.dtype).square()
+            each = [stated.expand(len(p), -1).reshape(p.y.shape) for p in parts]
+            known = [s if v is None else v for s, v in zip(each, known, strict=True)]
+        yvar = None if known[0] is None else torch.cat(known)
         y, both = torch.cat((self.y, other.y)), (self.X, other.X)
         X = torch.cat(both) if is_bare else pd.concat(both, ignore_index=True)
         names, counts = self.outputs or other.outputs, self.counts

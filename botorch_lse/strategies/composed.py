@@ -240,7 +240,8 @@ class ComposedStrategy(Strategy):
         r"""This strategy with measurements that were made before the run."""
         before, past = self.model.history, history.on(self.pool, self.outputs)
         if before is not None:
-            past = before.on(self.pool, self.outputs).append(past)
+            before = before.on(self.pool, self.outputs)
+            past = before.append(past, self.noise_std_of(None))
         return replace(self, model=replace(self.model, history=past))
 
     @property

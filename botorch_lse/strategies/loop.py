@@ -834,7 +834,7 @@ class Strategy(ABC):
             )
         before, past = getattr(self, "history", None), history.on(self.pool)
         if before is not None:
-            past = before.on(self.pool).append(past)
+            past = before.on(self.pool).append(past, self.noise_std_of(None))
         changed: dict[str, Any] = {"history": past}
         return replace(self, **changed)
 

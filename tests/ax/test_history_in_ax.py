@@ -236,6 +236,29 @@ def test_a_history_of_the_strategys_own_is_stored_and_comes_first(tmp_path):
     assert same_state(state_of(loaded), state)
 
 
+@pytest.mark.parametrize("sem", [None, NOISE / 2])
+def test_stated_noise_is_that_of_old_values_beside_a_trial_off_the_pool(sem):
+    # The trial's noise is known, by its sem or as stated, and so is theirs.
+    values = History([[0.7, *OFF_X[1:]], [1.5, *OFF_X[1:]]], [0.2, 1.1])
+    client = client_of(strategy_of(history=values))
+    client.complete_trial(
+        client.attach_trial(OFF), {"y": 0.4 if sem is None else (0.4, sem)}
+    )
+    assert len(client.get_next_trials(1)) == 1
+    past = state_of(client).strategy.history
+    variances = [NOISE**2, NOISE**2, (sem or NOISE) ** 2]
+    assert torch.allclose(past.yvar, torch.tensor(variances).double())
+    told = client_of(strategy_of(history=History(values.X, values.y, NOISE**2)))
+    told.complete_trial(
+        told.attach_trial(OFF), {"y": 0.4 if sem is None else (0.4, sem)}
+    )
+    x = torch.tensor([OFF_X], dtype=torch.float64)
+    for one, other in zip(
+        state_of(client).predict(x), state_of(told).predict(x), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
 # --- fixed parameters -------------------------------------------------------------
 
 HEAT = RangeParameterConfig(name="heat", bounds=(0, 100), parameter_type="float")

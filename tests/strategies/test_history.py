@@ -203,6 +203,19 @@ def test_histories_are_joined_in_order():
         first.append(History(X[:, :1], Y))
 
 
+@pytest.mark.parametrize("known", [0, 1])
+def test_stated_noise_counts_where_a_part_of_a_history_does_not_tell_its_own(known):
+    both, goal = torch.stack((Y, -Y), dim=-1), Above(0.0) & Above(0.0, output=1)
+    yvar = [None, None]
+    yvar[known] = 0.01
+    first, second = History(X[:4], both[:4], yvar[0]), History(X[4:], both[4:], yvar[1])
+    model = GaussianProcess(noise_std=(0.2, 0.3), history=first)
+    told = Strategy(Pool(grid()), goal, model=model).with_history(second)
+    stated = torch.tensor([[0.04, 0.09]]).double().expand(9, 2).clone()
+    stated[slice(4) if known == 0 else slice(4, 9)] = 0.01
+    assert torch.allclose(told.model.history.yvar, stated)
+
+
 def test_several_outputs_have_a_value_each():
     kernel = RBFKernel().double()
     goal = Above(0.0) & Above(0.0, output=1)

@@ -233,13 +233,13 @@ def one_trial_with_a_sem_and_one_without(_):
     assert goes_on(client)
 
 
-def beside_a_history(yvar, sem, **options):
+def beside_a_history(yvar, sem):
     r"""A run that knew values without a sem, or with one, and a trial off the pool."""
     past = History(torch.rand(4, 2), torch.rand(4), yvar)
     learnt = Strategy(
         grid_pool([HEAT, DOSE], 5),
         Above(0.5),
-        model=GaussianProcess(history=past, **options),
+        model=GaussianProcess(history=past),
         batch_size=1,
     )
     client = on([HEAT, DOSE], learnt)
@@ -260,20 +260,17 @@ def a_point_without_a_sem_beside_a_history_with_its_noise(_):
 
 @case("ledger:_check_together#1", "or give the strategy `History(X, y, yvar)`")
 def a_point_with_a_sem_beside_a_history_without_its_noise(_):
-    for options in ({}, {"noise_std": 0.1}):
-        client, learnt = beside_a_history(None, 0.1, **options)
-        said = yield functools.partial(client.get_next_trials, 1)
-        if not options:
-            assert "`client.attach_data(1, {'y': mean})`" in said
-            client.attach_data(1, {"y": 0.4})
-            assert goes_on(client)
-            client, learnt = beside_a_history(None, 0.1)
-            yield functools.partial(client.get_next_trials, 1)
-        past = learnt.model.history
-        known = dataclasses.replace(past, yvar=torch.full((4,), 0.01))
-        model = dataclasses.replace(learnt.model, history=known)
-        use(client, dataclasses.replace(learnt, model=model))
-        assert goes_on(client)
+    client, learnt = beside_a_history(None, 0.1)
+    said = yield functools.partial(client.get_next_trials, 1)
+    assert "`client.attach_data(1, {'y': mean})`" in said
+    client.attach_data(1, {"y": 0.4})
+    assert goes_on(client)
+    client, learnt = beside_a_history(None, 0.1)
+    yield functools.partial(client.get_next_trials, 1)
+    known = dataclasses.replace(learnt.model.history, yvar=torch.full((4,), 0.01))
+    model = dataclasses.replace(learnt.model, history=known)
+    use(client, dataclasses.replace(learnt, model=model))
+    assert goes_on(client)
 
 
 def of_weights(strategy, sem=None):
