@@ -792,10 +792,14 @@ class LevelSetAdapter(Adapter):
     """
 
     def __init__(self, node: LevelSetNode, experiment: Experiment) -> None:
-        super().__init__(
-            experiment=experiment, generator=LevelSetGenerator(), fit_on_init=False
-        )
         names = node.metric_names(experiment)
+        super().__init__(
+            experiment=experiment,
+            generator=LevelSetGenerator(),
+            # Ax compares all data here with predictions: there are none of costs.
+            data=experiment.lookup_data().filter(metric_names=names),
+            fit_on_init=False,
+        )
         self.outcomes = [experiment.metrics[name].signature for name in names]
         self._node = node
 

@@ -1,13 +1,18 @@
 r"""What ``client.compute_analyses()`` shows without arguments."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from ax.adapter.cross_validation import cross_validate
+from ax.analysis.healthcheck.predictable_metrics import PredictableMetricsAnalysis
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from ax.core.analysis_card import AnalysisCardGroup, ErrorAnalysisCard
 
-from .worlds import POOL_INDEX, client_for, complete, lse, state_of
+from botorch_lse.ax import record_costs
+
+from .worlds import POOL_INDEX, client_for, complete, grid_pool, lse, state_of
 
 OURS = [
     "ReportAnalysis",
@@ -27,12 +32,17 @@ def leaves(cards):
             yield card
 
 
-def played(rounds):
-    strategy = lse(batch_size=4)
+def played(rounds, has_costs=False):
+    pool = grid_pool()
+    if has_costs:
+        pool = replace(pool, costs=1 + pool.X[:, 0])
+    strategy = lse(pool, batch_size=4)
     client = client_for(strategy)
     for _ in range(rounds):
         for trial, parameters in client.get_next_trials(100).items():
             complete(client, strategy, trial, parameters, trial)
+    if has_costs:
+        record_costs(client)
     return client
 
 
@@ -50,6 +60,15 @@ def test_the_overview_begins_with_our_cards_and_has_no_errors(rounds):
     if rounds:
         assert [card.name for card in found] == []
     assert not {card.name for card in found} & {*OURS}
+
+
+def test_what_is_recorded_beside_the_metrics_is_no_error_of_predictions():
+    # Of costs there are no predictions, with which Ax would compare them.
+    client = played(2, has_costs=True)
+    assert "cost" in client._experiment.lookup_data().metric_names
+    (card,) = client.compute_analyses([PredictableMetricsAnalysis()], display=False)
+    assert not isinstance(card, ErrorAnalysisCard)
+    assert card.name == "PredictableMetricsAnalysis"
 
 
 @pytest.mark.slow
