@@ -33,8 +33,9 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 64_640, 37_510
-"""Of the core: lines, and lines of code; 295 and 145 for exact scores of all results,
+MOST_LINES, MOST_CODE = 64_740, 37_575
+"""Of the core: lines, and lines of code; 100 and 65 for inputs with which a probability
+falls and for forecasts of excluded rows and equal values, 295 and 145 for exact scores of all results,
 410 and 335 for answers that name their classes and for what fresh users found, 180 and
 90 for lines of functions that rise and priors that hold for guesses, 100 and 60 for
 fits to outcomes in a third of the time and batches that look ahead in half of it, 60
