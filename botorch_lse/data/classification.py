@@ -81,7 +81,8 @@ class Classification:
         sigma: ``N`` posterior standard deviations of the function, units of ``y``.
         probability_above: ``N`` posterior probabilities of lying above the level; for
             an implicit level, above ``omega`` times the largest posterior mean; for the
-            maximum, of being better than the best other point.
+            maximum, above the largest posterior mean, and of its row itself, of
+            exceeding the likeliest other.
         guarantee: A sentence: the probability claimed, and what it assumes.
         pool: The rows' pool, for ``to_frame``.
         contradicted: ``N`` bools: the data of some rounds contradict those of others in

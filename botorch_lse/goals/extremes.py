@@ -325,12 +325,18 @@ class AnyMaximiser(Goal):
         r"""The answer; no row is reported as decided by the accuracy.
 
         The probability is that of exceeding the best mean; of the best row itself, that
-        its likeliest rival does not.
+        it exceeds its likeliest rival.
         """
         found = replace(super().answer(sides, seen, claim), within=None)
-        is_best = seen.points == seen.points[int(found.mean.argmax())]
-        chances = found.probability_above.masked_fill(is_best, 0.0)
-        chances = chances.masked_fill(is_best, 1.0 - float(chances.max()))
+        best = int(found.mean.argmax())
+        is_best = seen.points == seen.points[best]
+        rivals, own = (~is_best).nonzero().view(-1), seen.rows.new_tensor([best])
+        chance = 1.0
+        if len(rivals):
+            sigma, _ = seen.belief.differences(0, own, 1.0)(rivals)
+            ahead = (found.mean[best] - found.mean[rivals]) / sigma.view(-1)
+            chance = float(torch.special.ndtr(ahead.min()))
+        chances = found.probability_above.masked_fill(is_best, chance)
         return replace(found, probability_above=chances)
 
     def distances(self, mean: Tensor, points: Tensor) -> Tensor:
