@@ -67,7 +67,7 @@ from botorch_lse.ax.compat import (
     properties_of,
 )
 from botorch_lse.ax.pool_space import PoolSpace
-from botorch_lse.models.outcomes import Quantity, of_failure
+from botorch_lse.models.outcomes import LogNormal, Quantity, of_failure
 from botorch_lse.strategies import Strategy
 
 METADATA = "level_set"
@@ -677,6 +677,9 @@ class LedgerReader:
                 self._check_no_sem(sem, trial, name, outcome)
                 continue
             variance = self._variance(sem, c, row, weight, f"{arm} of trial {trial}")
+            is_stated = math.isnan(sem) and self.strategy.noise_std_of(row) is not None
+            if variance and is_stated and isinstance(outcome, LogNormal):
+                variance *= mean**2  # a share of the value was stated
             yvar += [] if variance is None else [variance]
         if 0 < len(yvar) < len(self.metrics):
             raise ValueError(_mixed(trial, trial))
@@ -892,6 +895,8 @@ def _check_together(
     first: dict[bool, int] = {}
     model = getattr(strategy, "model", None)
     past = getattr(strategy, "history", getattr(model, "history", None))
+    is_log = any(isinstance(one, LogNormal) for one in strategy.outcomes)
+    joins = strategy.noise_std_of(None) is not None and not is_log
     for entry in entries:
         for _, part in entry.parts:
             for m in part.results:
@@ -899,8 +904,8 @@ def _check_together(
         for point in entry.points:
             if past is None:
                 first.setdefault(bool(point.yvar), point.trial)
-            elif bool(point.yvar) != (past.yvar is not None) and (
-                not point.yvar or strategy.noise_std_of(None) is None
+            elif bool(point.yvar) != (past.yvar is not None) and not (
+                point.yvar and joins
             ):
                 raise ValueError(_unlike_history(point, metrics))
     if len(first) > 1:

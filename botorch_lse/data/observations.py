@@ -608,7 +608,7 @@ class History:
         Args:
             stds: The standard deviation of each output; ``None``: not stated.
         """
-        if stds is None or self.yvar is not None:
+        if stds is None or None in stds or self.yvar is not None:
             return self
         variances = torch.tensor(stds, dtype=self.y.dtype).square()
         return replace(self, yvar=variances.expand(len(self), -1).reshape(self.y.shape))
@@ -620,8 +620,8 @@ class History:
 
         Args:
             other: The others.
-            noise_std: The stated noise of each output, which counts where that of the
-                measurements is known of one part only; ``None``: not stated.
+            noise_std: The stated noise of each output, for the part without ``yvar``
+                where only the other has it; ``None``: not stated.
 
         Raises:
             ValueError: If the noise is known of one part only and not stated, or points
@@ -648,17 +648,15 @@ class History:
                 f"{tuple(other.X.shape)} and {tuple(other.y.shape)} after "
                 f"{tuple(self.X.shape)} and {tuple(self.y.shape)}."
             )
-        parts, known = (self, other), [self.yvar, other.yvar]
         if (self.yvar is None) != (other.yvar is None):
-            if noise_std is None:
+            parts = self.with_noise(noise_std), other.with_noise(noise_std)
+            if any(part.yvar is None for part in parts):
                 raise ValueError(
                     "Expected `yvar` for all measurements of a `history` or for none, "
                     "but one part has it. Give it everywhere, or nowhere."
                 )
-            stated = torch.tensor(noise_std, dtype=self.y.dtype).square()
-            each = [stated.expand(len(p), -1).reshape(p.y.shape) for p in parts]
-            known = [s if v is None else v for s, v in zip(each, known, strict=True)]
-        yvar = None if known[0] is None else torch.cat(known)
+            return parts[0].append(parts[1])
+        yvar = None if self.yvar is None else torch.cat((self.yvar, other.yvar))
         y, both = torch.cat((self.y, other.y)), (self.X, other.X)
         X = torch.cat(both) if is_bare else pd.concat(both, ignore_index=True)
         names, counts = self.outputs or other.outputs, self.counts

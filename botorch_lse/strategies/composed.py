@@ -17,7 +17,7 @@ from botorch_lse.goals.base import Goal
 from botorch_lse.goals.layouts import layout_of
 from botorch_lse.goals.pareto import ParetoEstimate, pareto_sides, with_columns
 from botorch_lse.goals.regions import Region
-from botorch_lse.models.outcomes import Binary, Quantity
+from botorch_lse.models.outcomes import Binary, LogNormal, Quantity
 from botorch_lse.rules.base import Rule
 from botorch_lse.rules.design import OptimalDesign
 from botorch_lse.rules.lookahead import ExpectedMisclassification
@@ -241,7 +241,9 @@ class ComposedStrategy(Strategy):
         before, past = self.model.history, history.on(self.pool, self.outputs)
         if before is not None:
             before = before.on(self.pool, self.outputs)
-            past = before.append(past, self.noise_std_of(None))
+            is_log = any(isinstance(one, LogNormal) for one in self.outcomes)
+            # Of logarithms a share of each value is stated.
+            past = before.append(past, None if is_log else self.noise_std_of(None))
         return replace(self, model=replace(self.model, history=past))
 
     @property

@@ -1,6 +1,7 @@
 r"""Trials with parameters that are no row of the pool, and predictions there."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,12 +15,14 @@ from botorch_lse.ax import (
     grid_pool,
     level_set,
     level_set_generation_strategy,
+    pool_parameters,
 )
 from botorch_lse.strategies import (
     Above,
     Binary,
     GaussianProcess,
     GEGEStrategy,
+    LogNormal,
     LSEStrategy,
     MELKLinearStrategy,
     Strategy,
@@ -257,6 +260,27 @@ def test_stated_noise_is_that_of_old_values_beside_a_trial_off_the_pool(sem):
         state_of(client).predict(x), state_of(told).predict(x), strict=True
     ):
         assert torch.equal(one, other)
+
+
+def test_stated_shares_are_of_the_values_in_ax_too():
+    model = GaussianProcess(outcome=LogNormal(), noise_std=0.1)
+    pool = Pool(torch.linspace(0, 1, 9).double().unsqueeze(-1))
+    strategy = Strategy(pool, Above(1000.0), model=model)
+    client = Client()
+    client.configure_experiment(parameters=pool_parameters(pool))
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(level_set_generation_strategy(strategy, seed=1))
+    for value in (900.0, 4000.0):
+        (trial,) = client.get_next_trials(1)
+        client.complete_trial(trial, {"y": value})
+    told = state_of(client).history
+    assert told.y.tolist() == [900.0, 4000.0]
+    torch.testing.assert_close(told.yvar, (0.1 * told.y).square())
+    # An old value without noise takes no share of itself for a deviation.
+    old = History([[0.1], [0.2]], [900.0, 1100.0])
+    begun = replace(strategy, model=replace(model, history=old))
+    with pytest.raises(ValueError, match="for all measurements of a `history`"):
+        begun.with_history(History([[0.3]], [1000.0], [80.0**2]))
 
 
 # --- fixed parameters -------------------------------------------------------------
