@@ -79,6 +79,8 @@ IN_TABLES = {
         "set budget, or audit, which tests candidates"
     ),
     "give `max_observations`": "set budget",
+    "excluded rows": "candidates that are not measurable",
+    "Rows around them": "Candidates around them",
 }
 """The words of strategies, and those for somebody with a table and no code."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -289,8 +291,9 @@ def details(run: Run) -> str:
     state = run.state
     if not state.history.n_measured:
         return ""
-    guarantee = state.classification.guarantee.replace(EXCLUDED, "")
-    guarantee = guarantee.replace(ALL_EQUAL, "").strip()
+    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    if run.stop_reason is not None:  # the summary has said it
+        guarantee = guarantee.replace(ALL_EQUAL, "").strip()
     for remark in state.remarks:  # the summary has said the others
         own = in_table_words(run, remark) if remark.kind in ADVICE else ""
         guarantee = guarantee.replace(f" {remark}", f" {own}" if own else "")
@@ -749,7 +752,7 @@ def foreseen(run: Run) -> str:
             " Edges of classes take most of them: the map of the likeliest classes is "
             "good long before."
         )
-    elif run.settings.epsilon == 0:
+    elif run.settings.epsilon == 0 and (more is not None or beyond is not None):
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
             "these may go to either side."

@@ -119,6 +119,8 @@ ENDLESS = (
 """The advice of a forecast that ended where no number is worth the wait."""
 ALL_EQUAL = "All values are equal, so that measuring a row again tells nothing more."
 """The sentence of an answer with undecided rows to which repeats add nothing."""
+ONE_EQUAL = "All values of an output are equal, so that no row is measured again."
+"""The same of several outputs."""
 ADVICE = ("decades", "noise", "growing noise")
 """The kinds of remarks that nobody is warned of: the answer holds as it is."""
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
@@ -1302,8 +1304,8 @@ class GaussianAlgorithm(Algorithm):
             words.append(f"{belief.one_sided}, so nothing is decided.")
         is_open = bool((belief.sides.side == UNDECIDED).any()) and fits.is_informed
         if belief.is_alike and is_open and not fits.has_known_noise:  # as in `usable`
-            some = "values" if len(self.model.outputs) == 1 else "values of an output"
-            words.append(ALL_EQUAL.replace("values", some))
+            is_one = len(self.model.outputs) == 1
+            words.append(ALL_EQUAL if is_one else ONE_EQUAL)
         words += [remark.text for remark in belief.remarks]
         if belief.is_contradicted:
             words.append(belief.contradiction)

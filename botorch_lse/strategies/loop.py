@@ -1333,8 +1333,8 @@ class State:
             ended = f"The run has ended ({self.stop_reason})"
             return Forecast(None, f"{ended}: {left} rows stay undecided.")
         if gone == left > 0:  # how far rows around decide them is not estimated
-            end = "To end earlier, give `max_observations`."
-            return Forecast(None, f"{said} Rows around them come next. {end}")
+            end = "Rows around them come next. To end earlier, give `max_observations`."
+            return Forecast(None, said if self.is_done else f"{said} {end}")
         found, most = self.run.forecast(self.told.n_measured), self.strategy.max_repeats
         if gone and (found.observations or found.more_than):
             words = f"Of excluded rows {gone} count as if they could be measured."

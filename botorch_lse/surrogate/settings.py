@@ -77,11 +77,13 @@ class GaussianProcess:
             number, such as an intensity: the latent function is then mostly a line
             along each, where a constant would pull what is far from the data to the
             middle. Beside other inputs its height and slope are functions of them (not
-            with ``family="single"``). Name all that you know of.
+            with ``family="single"``). Name all that you know of; they hold for every
+            ``outcome``.
         decreasing: Inputs with which it falls, such as a distance, likewise.
 
     Raises:
-        ValueError: If there is no such family, or it is not for a given ``model``.
+        ValueError: If there is no such family, or it is not for a given ``model``;
+            likewise of ``increasing`` and ``decreasing``.
     """
 
     model: fitted.ModelArgument | Sequence[fitted.ModelArgument] | ModelList = None

@@ -33,8 +33,8 @@ from tests.reference.ways import ways
 ROOT = Path(botorch_lse.__file__).parent
 LEAF = "papers"
 """The room that does not count to the core."""
-MOST_LINES, MOST_CODE = 64_740, 37_575
-"""Of the core: lines, and lines of code; 100 and 65 for inputs with which a probability
+MOST_LINES, MOST_CODE = 64_760, 37_590
+"""Of the core: lines, and lines of code; 120 and 80 for inputs with which a probability
 falls and for forecasts of excluded rows and equal values, 295 and 145 for exact scores
 of all results, 410 and 335 for answers that name their classes and for what fresh users
 found, 180 and 90 for lines of functions that rise and priors that hold for guesses, 100
