@@ -896,7 +896,6 @@ def _check_together(
     model = getattr(strategy, "model", None)
     past = getattr(strategy, "history", getattr(model, "history", None))
     is_log = any(isinstance(one, LogNormal) for one in strategy.outcomes)
-    joins = strategy.noise_std_of(None) is not None and not is_log
     for entry in entries:
         for _, part in entry.parts:
             for m in part.results:
@@ -905,7 +904,7 @@ def _check_together(
             if past is None:
                 first.setdefault(bool(point.yvar), point.trial)
             elif bool(point.yvar) != (past.yvar is not None) and not (
-                point.yvar and joins
+                point.yvar and not is_log and strategy.noise_std_of(None) is not None
             ):
                 raise ValueError(_unlike_history(point, metrics))
     if len(first) > 1:
