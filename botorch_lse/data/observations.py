@@ -602,7 +602,7 @@ class History:
             X = pool.at_source(X, source)
         return History(X, y, yvar, names, counts=self.counts)
 
-    def with_noise(self, stds: Sequence[float] | None) -> History:
+    def _with_noise(self, stds: Sequence[float] | None) -> History:
         r"""The history with a stated noise, where its own is not known.
 
         Args:
@@ -649,7 +649,7 @@ class History:
                 f"{tuple(self.X.shape)} and {tuple(self.y.shape)}."
             )
         if (self.yvar is None) != (other.yvar is None):
-            parts = self.with_noise(noise_std), other.with_noise(noise_std)
+            parts = self._with_noise(noise_std), other._with_noise(noise_std)
             if any(part.yvar is None for part in parts):
                 raise ValueError(
                     "Expected `yvar` for all measurements of a `history` or for none, "

@@ -234,27 +234,24 @@ def rising_tables(runs: Sequence[Run]) -> list[Table]:
     if not runs:
         return []
     return [
-        _rising(runs, "Brier scores", [r.brier for r in runs]),
-        _rising(runs, "errors of the field", [r.field for r in runs]),
+        _rising(runs, "Brier scores", "brier"),
+        _rising(runs, "errors of the field", "field"),
     ]
 
 
-def _rising(
-    runs: Sequence[Run], title: str, scores: Sequence[tuple[float, ...]]
-) -> Table:
-    r"""The table of one kind of scores."""
-    groups, rows = dict[str, list[int]](), list[tuple[Any, ...]]()
-    for i, r in enumerate(runs):
+def _rising(runs: Sequence[Run], title: str, score: str) -> Table:
+    r"""The table of one kind of scores, a field of the runs."""
+    groups, rows = dict[str, list[Run]](), list[tuple[Any, ...]]()
+    for r in runs:
         is_one = r.job.problem in FUNCTIONS
         name = "mean of the functions" if is_one else r.job.problem
-        groups.setdefault(name, []).append(i)
+        groups.setdefault(name, []).append(r)
     for name, group in groups.items():
         means = {}
-        for method in dict.fromkeys(runs[i].job.method for i in group):
-            places = [i for i in group if runs[i].job.method == method]
-            own = [runs[i] for i in places]
+        for method in dict.fromkeys(r.job.method for r in group):
+            own = [r for r in group if r.job.method == method]
             n = len({r.job.seed for r in own})
-            means[method] = np.array([scores[i] for i in places]).mean(axis=0)
+            means[method] = np.array([getattr(r, score) for r in own]).mean(axis=0)
             held = 100 * np.array([r.held for r in own]).mean(axis=0)
             worst = max(max(r.crossed) for r in own)
             pairs = zip(means[method], held, strict=True)
