@@ -5,22 +5,21 @@ problems of ``peers outcomes``, with the chance of a right answer told. Below th
 trials that batches need, as a share, for the scores that single trials have, in the sum
 over the problems.
 
-*Rising inputs.* Three of these problems and one more, which rise with an intensity; and
-fifteen psychometric functions of two, three and five inputs: a threshold and a slope
-that depend smoothly on the others, and five shapes between. The level is 0.75. Rows are
-chosen by the default in batches of 10, or quasi-randomly, with ``increasing`` and
-without. Scores are Brier scores of sides, and errors of the field: the root of the mean
-square error of the predicted probability of a yes, by which models of psychometric
-functions are compared where no level is asked. Held are the latent values between -2.5
-and 2.5 that intervals of 95 % hold.
+*Rising inputs.* Published psychometric functions, and fifteen of two, three and five
+inputs that nobody chose: a threshold and a slope that depend smoothly on the others,
+and five shapes between. The level is 0.75. Rows are chosen by the default in batches of
+10, or quasi-randomly, with ``increasing`` and without. Scores are Brier scores of sides
+and, as in publications, errors of the field: how far the predicted probability of a yes
+is off, the mean and the root of the mean square; and of the threshold: how far off the
+intensity is at which the predicted median reaches the level, as a share of its range.
+Held are the latent values between -2.5 and 2.5 that intervals of 95 % hold.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,15 @@ import torch
 from torch import Tensor
 
 from botorch_lse import Above, GaussianProcess, Observations, Pool, Strategy
+from botorch_lse.models.gaussian_process import PoolPosterior
 from botorch_lse.strategies import Binary
 from research.benchmark.peers_outcomes import POINTS, TEST_SEED, Job, cube
-from research.benchmark.peers_outcomes_problems import (
-    PROBLEMS,
-    Problem,
-    low_dimensional,
+from research.benchmark.peers_outcomes_problems import PROBLEMS
+from research.benchmark.peers_psychometric import (
+    ALL,
+    AUDIOGRAMS,
+    FUNCTIONS,
+    PUBLISHED,
 )
 from research.benchmark.peers_runs import reopened
 from research.benchmark.recorded import Recorded, measure
@@ -41,7 +43,7 @@ from research.benchmark.registry import Options, entry
 from research.report import Report, Table, paragraphs
 
 SEEDS, QUICK_SEEDS = 3, 1
-ROWS, LEVEL, Z = 600, 0.75, 1.959964
+ROWS, Z = 600, 1.959964
 SINGLE_AT, RISING_AT = (50, 100, 150), (20, 50, 100, 200)
 """The numbers of trials after which errors are compared."""
 FARTHEST = 2.5
@@ -54,59 +56,8 @@ RISING = {
     "increasing, quasi-random": (True, True),
 }
 """For each method whether it knows what rises, and whether rows are quasi-random."""
-SHAPES: dict[str, Callable[[Tensor], Tensor]] = {
-    "line": lambda t: t,
-    "square": lambda t: t.sign() * t.square() * 1.5,
-    "step": lambda t: 0.3 * t + 0.7 * (6 * t).tanh() * 0.6,
-    "logarithm": lambda t: t.sign() * (1 + 4 * t.abs()).log() * 0.6,
-    "bend": lambda t: torch.where(t > 0, 1.6 * t, 0.6 * t),
-}
-"""From the distance to the threshold to the latent value over the slope."""
-INPUTS = (2, 3, 5)
-PUBLISHED = {
-    "discrimination, 2-D": (1,),
-    "novel detection, 2-D": (1,),
-    "contrast sensitivity, 6-D": (0, 4),
-    "discrimination, 8-D": (0,),
-}
-"""The inputs with which a published problem rises: intensities, contrast and size."""
-
-
-def psychometric(shape: str, d: int) -> Problem:
-    r"""A function of ``d`` inputs that rises with the first.
-
-    Args:
-        shape: One of ``SHAPES``.
-        d: The number of inputs.
-    """
-    k = list(SHAPES).index(shape)
-
-    def latent(u: Tensor) -> Tensor:
-        x, *others = u.unbind(dim=-1)
-        waves = [((2.0 + 0.5 * k) * z + j).sin() for j, z in enumerate(others)]
-        bends = [(3.0 * z - 0.7 * k + j).cos() for j, z in enumerate(others)]
-        threshold = 0.5 + 0.3 * sum(waves[1:], waves[0]) / len(others)
-        slope = 7.0 * (1 + 0.4 * sum(bends[1:], bends[0]) / len(others))
-        return slope * SHAPES[shape](x - threshold)
-
-    return Problem(d, LEVEL, latent, {})
-
-
-def novel_detection(u: Tensor) -> Tensor:
-    r"""Detection of a stimulus by its intensity and a context.
-
-    Source:
-        Owen et al. (2021), "Adaptive nonparametric psychophysics"; its latent function
-        is twice that of ``low_dimensional``, less 4, so that no answer is a guess.
-    """
-    return 2 * low_dimensional(u) - 4
-
-
-FUNCTIONS = {
-    f"{shape}, {d}-D": psychometric(shape, d) for d, shape in product(INPUTS, SHAPES)
-}
-ALL = PROBLEMS | {"novel detection, 2-D": Problem(2, LEVEL, novel_detection, {})}
-ALL |= FUNCTIONS
+CONTEXTS, STEPS = 100, 401
+"""The other inputs, and the steps of a rising one, by which thresholds are compared."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +67,10 @@ class Run(Recorded):
     Args:
         job: What was run.
         brier: The Brier score after each of its numbers of trials: 0.5 is ignorance.
-        field: The root of the mean square error of the probability, likewise.
+        field: The mean absolute error of the probability, likewise.
+        square: The root of its mean square error, likewise.
+        threshold: The mean absolute error of the threshold, likewise; not a number
+            where the problem does not rise.
         held: The share of latent values that intervals of 95 % hold, likewise.
         crossed: The share of points on the wrong side by three deviations, likewise.
     """
@@ -124,6 +78,8 @@ class Run(Recorded):
     job: Job
     brier: tuple[float, ...]
     field: tuple[float, ...]
+    square: tuple[float, ...]
+    threshold: tuple[float, ...]
     held: tuple[float, ...]
     crossed: tuple[float, ...]
 
@@ -150,16 +106,17 @@ def run(job: Job) -> Sequence[Run]:
         told = Observations(rows, (drawn < p[rows]).double())
         state = reopened(strategy.tell(state, told), goal)
         if n in at:
-            mean, sigma = state.belief.posterior.at(cube(POINTS, problem.d, TEST_SEED))
-            found.append(_scores(problem, outcome, mean, sigma))
+            # What the user sees, also before rows are decided.
+            shown = strategy.algorithm.shown(state.belief)
+            found.append(_scores(job.problem, outcome, shown.posterior))
     return [Run(job, *zip(*found, strict=True))]
 
 
-def _scores(
-    problem: Problem, outcome: Binary, mean: Tensor, sigma: Tensor
-) -> tuple[float, ...]:
-    r"""Brier score, error of the field, and the shares held and on the wrong side."""
-    p = Binary().value(problem.latent(cube(POINTS, problem.d, TEST_SEED)))
+def _scores(name: str, outcome: Binary, posterior: PoolPosterior) -> tuple[float, ...]:
+    r"""The scores of a run, as in ``Run``."""
+    problem, X = ALL[name], cube(POINTS, ALL[name].d, TEST_SEED)
+    mean, sigma = posterior.at(X)
+    p = Binary().value(problem.latent(X))
     level = outcome.latent(torch.tensor(problem.level, dtype=torch.float64))
     truth, is_above = outcome.latent(p), p > problem.level
     off = is_above.double() - torch.special.ndtr((mean - level) / sigma)
@@ -167,9 +124,37 @@ def _scores(
     held = ((truth - mean).abs() <= Z * sigma)[counts].double().mean()
     crossed = ((mean - level).abs() > 3 * sigma) & ((mean > level) != is_above)
     # The mean of the probability, as the latent value is uncertain.
-    chance = outcome.value(mean / (1 + sigma.square()).sqrt())
-    field, brier = (chance - p).square().mean().sqrt(), 2 * off.square().mean()
-    return float(brier), float(field), float(held), float(crossed.double().mean())
+    error = outcome.value(mean / (1 + sigma.square()).sqrt()) - p
+    scores = (
+        2 * off.square().mean(),
+        error.abs().mean(),
+        error.square().mean().sqrt(),
+        _threshold_error(name, posterior, level),
+        held,
+        crossed.double().mean(),
+    )
+    return tuple(float(score) for score in scores)
+
+
+def _threshold_error(name: str, posterior: PoolPosterior, level: Tensor) -> Tensor:
+    r"""How far off the threshold is, as a share of the range of the rising input.
+
+    The mean of the contexts where the truth crosses the level; where the prediction
+    does not, its threshold is the end of the range.
+    """
+    problem = ALL[name]
+    if name not in PUBLISHED and name not in FUNCTIONS:
+        return torch.tensor(torch.nan)
+    rising, *_ = PUBLISHED.get(name, (0,))
+    lines = cube(CONTEXTS, problem.d, TEST_SEED).unsqueeze(1).repeat(1, STEPS, 1)
+    lines[..., rising] = torch.linspace(0, 1, STEPS, dtype=lines.dtype)
+    p = Binary().value(problem.latent(lines.flatten(0, 1))).view(CONTEXTS, STEPS)
+    is_above = p > problem.level
+    crosses = is_above.any(dim=-1) & ~is_above.all(dim=-1)
+    median = posterior.at(lines[crosses].flatten(0, 1))[0].view(-1, STEPS)
+    reached = (median > level).cumsum(dim=-1).clamp_max(1).sum(dim=-1)
+    error = (reached - is_above[crosses].cumsum(dim=-1).clamp_max(1).sum(dim=-1)).abs()
+    return error.double().mean() / (STEPS - 1)
 
 
 def jobs_of(seeds: int, only: Sequence[str]) -> Iterator[Job]:
@@ -235,7 +220,9 @@ def rising_tables(runs: Sequence[Run]) -> list[Table]:
         return []
     return [
         _rising(runs, "Brier scores", "brier"),
-        _rising(runs, "errors of the field", "field"),
+        _rising(runs, "errors of the field, mean", "field"),
+        _rising(runs, "errors of the field, root of the mean square", "square"),
+        _rising(runs, "errors of the threshold", "threshold"),
     ]
 
 
@@ -243,9 +230,13 @@ def _rising(runs: Sequence[Run], title: str, score: str) -> Table:
     r"""The table of one kind of scores, a field of the runs."""
     groups, rows = dict[str, list[Run]](), list[tuple[Any, ...]]()
     for r in runs:
-        is_one = r.job.problem in FUNCTIONS
-        name = "mean of the functions" if is_one else r.job.problem
-        groups.setdefault(name, []).append(r)
+        kind, name = "published problems", r.job.problem
+        if name in FUNCTIONS:
+            kind = name = "functions"
+        if name in AUDIOGRAMS:
+            name = "audiograms"
+        for key in dict.fromkeys((name, kind)):
+            groups.setdefault(key, []).append(r)
     for name, group in groups.items():
         means = {}
         for method in dict.fromkeys(r.job.method for r in group):
