@@ -10,31 +10,34 @@ from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
-LIKELY_RISE = 2.0
-"""The rise of the mean over the pool's range, in units, which rising inputs share.
-The kernel says how far rises vary around it. As a fitted number it was too large after
-a few answers that happened to agree, and nothing told how sure it was."""
-
 
 class RisingMean(Mean):
-    r"""A mean that changes by ``LIKELY_RISE`` along some inputs, and a constant.
+    r"""A mean that rises along some inputs, and a constant.
 
     Args:
         rising: The inputs along which it rises, in the unit cube; in its middle the
             mean is the constant. Each of all inputs has an equal part of the change.
         falling: Those along which it falls.
+        rise: The change along all of them, over the pool's range. The kernel says how
+            far rises vary around it. As a number fitted by itself it was too large
+            after a few answers that happened to agree, and nothing told how sure it
+            was. It is times ``steepness``, which a fit may tie to the kernel's scale:
+            a steep function then surely rises.
     """
 
-    def __init__(self, rising: Sequence[int], falling: Sequence[int] = ()) -> None:
+    def __init__(
+        self, rising: Sequence[int], falling: Sequence[int] = (), rise: float = 1.0
+    ) -> None:
         super().__init__()
-        self.rising, self.falling = list(rising), list(falling)
+        self.rising, self.falling, self.rise = list(rising), list(falling), rise
         self.register_buffer("constant", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("steepness", torch.ones((), dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
         r"""The means at ``... x n x d'`` points."""
         risen = [x[..., column] - 0.5 for column in self.rising]
         risen += [0.5 - x[..., column] for column in self.falling]
-        rise = LIKELY_RISE / max(len(risen), 1)
+        rise = self.steepness * self.rise / max(len(risen), 1)
         return self.constant + rise * sum(risen, torch.zeros_like(x[..., 0]))
 
 

@@ -27,7 +27,7 @@ from botorch_lse.models.latent import (
 )
 from botorch_lse.models.marginal import term_of
 from botorch_lse.models.outcomes import Binary, Counts, Results
-from botorch_lse.models.rising import LIKELY_RISE, RisingMean, Slope
+from botorch_lse.models.rising import RisingMean, Slope
 from tests.models.slopes import assert_gradient
 
 DRAWS = 400_000
@@ -247,7 +247,7 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
         wanted = 0.15 * every + 0.1 * others + lines + 0.25 * others * lines
         wanted = wanted + 0.2 / 3 * sum(matern(X[:, [c]]) for c in (0, 2, 3))
     kernel = rising_kernel(4, {}, [1], is_sum)
-    torch.testing.assert_close(dense(kernel, X), 2 * wanted)
+    torch.testing.assert_close(dense(kernel, X), wanted)
     kernel.outputscale = 3.0  # one factor says how steep all is
     torch.testing.assert_close(dense(kernel, X), 3 * wanted)
 
@@ -255,7 +255,7 @@ def test_lines_have_heights_and_slopes_that_depend_on_the_other_inputs(is_sum):
 def test_a_line_of_one_input_has_one_slope():
     X = torch.rand(9, 1, generator=torch.Generator().manual_seed(2)).double()
     x, found = X.view(-1) - 0.5, dense(rising_kernel(1, {}, [0]), X)
-    torch.testing.assert_close(found, 2 * (0.15 * matern(X) + x.outer(x)))
+    torch.testing.assert_close(found, 0.15 * matern(X) + x.outer(x))
 
 
 def test_several_inputs_share_a_rise_and_its_slopes():
@@ -263,11 +263,25 @@ def test_several_inputs_share_a_rise_and_its_slopes():
     lines = [x.outer(x) for x in (X - 0.5).T]
     turns = [matern(X[:, [1]]) * lines[0], matern(X[:, [0]]) * lines[1]]
     wanted = 0.15 * matern(X) + (sum(lines) + 0.25 * sum(turns)) / 2**0.5
-    torch.testing.assert_close(dense(rising_kernel(2, {}, [0, 1]), X), 2 * wanted)
+    torch.testing.assert_close(dense(rising_kernel(2, {}, [0, 1]), X), wanted)
     corners = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
     for columns in ([0], [0, 1]):
-        low, high = RisingMean(columns)(corners)
-        assert float(high - low) == LIKELY_RISE
+        low, high = RisingMean(columns, rise=3.0)(corners)
+        assert float(high - low) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("is_sum", [True, False])
+@pytest.mark.parametrize("guess", [0.0, 0.5])
+def test_the_mean_rises_with_the_factor_unless_answers_are_guessed(is_sum, guess):
+    X = torch.rand(60, 2, generator=torch.Generator().manual_seed(6)).double()
+    y, bounds = (X[:, 0] > 0.5).double(), torch.tensor([[0.0, 0], [1, 1]]).double()
+    given = bounds, Binary(guess=guess), None, is_sum, (0,)
+    fitted = fit_latent_gp(X, y, 0 * y + 1, *given)
+    factor = float(fitted.covar_module.outputscale)
+    assert factor > 1.5  # a step is steep
+    low, high = fitted.mean_module(bounds)
+    wanted = GUESSED.rise if guess else NARROW.rise * factor**0.5
+    assert float(high - low) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("is_sum", [True, False])
@@ -277,7 +291,7 @@ def test_scales_of_heights_spread_more_than_those_of_lines(is_sum):
     for term in kernel.base_kernel.kernels:
         is_line = any(isinstance(part, Slope) for part in term.modules())
         spreads[is_line].add(float(term.outputscale_prior.scale))
-    assert float(kernel.outputscale_prior.scale) == WIDE_SPREAD
+    assert float(kernel.outputscale_prior.scale) == NARROW.factor_spread
     of_height = WIDE_SPREAD if is_sum else NARROW.scale_spread
     assert spreads == {True: {NARROW.scale_spread}, False: {of_height}}
 
