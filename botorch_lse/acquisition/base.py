@@ -228,6 +228,40 @@ def check_fits(model: Model, X: Tensor) -> None:
 Forward = Callable[[Any, Tensor], Tensor]
 
 
+def as_points(X: Tensor, model: Model) -> Tensor:
+    r"""The points ``X``; those of whole numbers, or half of the digits, as the model's.
+
+    Values are of the type of points, which whole numbers would cut off.
+    """
+    if X.dtype in (torch.float32, torch.float64):
+        return X
+    return X.to(next((own.dtype for own in model.parameters()), torch.float64))
+
+
+def of_batches(forward: Forward) -> Forward:
+    r"""A decorator for values of q-batches: they take t-batches of points."""
+    batched: Forward = t_batch_mode_transform()(forward)
+
+    @wraps(forward)
+    def checked(acqf: Any, X: Tensor) -> Tensor:
+        r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``).
+
+        Raises:
+            BotorchTensorDimensionError: If there is no point in a batch.
+            ValueError: If a point is not finite.
+        """
+        X = as_points(X, acqf.model)
+        if not bool(X.isfinite().all()):
+            raise ValueError(complaint("X", "to be finite", "got nan or infinity"))
+        if X.numel():
+            return batched(acqf, X)
+        wanted = "to hold at least one point, of shape `batch_shape x q x d`"
+        check_shape(0 not in X.shape[-2:], X, "X", wanted)
+        return X.sum(dim=(-2, -1))  # of no batches
+
+    return checked
+
+
 def of_one_point(forward: Forward) -> Forward:
     r"""A decorator for scores of one point: they take t-batches but no more points."""
     batched: Forward = t_batch_mode_transform(expected_q=1)(forward)
@@ -240,6 +274,7 @@ def of_one_point(forward: Forward) -> Forward:
             BotorchTensorDimensionError: If there are several points, or other columns
                 than the model's inputs have.
         """
+        X = as_points(X, acqf.model)
         if X.ndim > 1 and X.shape[-2] != 1:
             raise BotorchTensorDimensionError(
                 "Expected `X` to hold one point, of shape `batch_shape x q=1 x d`, but "

@@ -27,7 +27,6 @@ from botorch.models.model import Model
 from botorch.utils.transforms import (
     average_over_ensemble_models,
     is_ensemble,
-    t_batch_mode_transform,
 )
 from torch import Tensor
 from torch.nn import ModuleList
@@ -46,6 +45,7 @@ from botorch_lse.acquisition.base import (
     check_outputs,
     constructible,
     level_buffer,
+    of_batches,
     pending_matrix,
 )
 from botorch_lse.acquisition.covariance import (
@@ -482,7 +482,7 @@ class qNegMaxPosteriorVariance(TargetAcquisitionFunction):  # noqa: N801 (BoTorc
             return self.counted if self.target_weights is None else self.target_weights
         return self.counted * self.target_weights
 
-    @t_batch_mode_transform()
+    @of_batches
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
@@ -844,7 +844,7 @@ class qTruVaR(TargetAcquisitionFunction):  # noqa: N801 (BoTorch's q)
         )
         self.cost = cost
 
-    @t_batch_mode_transform()
+    @of_batches
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""
@@ -1055,7 +1055,7 @@ class LevelTargetAcquisitionFunction(TargetAcquisitionFunction, ABC):
 
         return self._removed(X, at)
 
-    @t_batch_mode_transform()
+    @of_batches
     @average_over_ensemble_models  # type: ignore[arg-type]  # typed for the base
     def forward(self, X: Tensor) -> Tensor:
         r"""The values at ``X`` (``batch_shape x q x d`` to ``batch_shape``)."""

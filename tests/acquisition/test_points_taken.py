@@ -1,0 +1,66 @@
+r"""Points that acquisition functions take, and what is said of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
+from botorch.optim import optimize_acqf_discrete
+from torch import Tensor
+
+from botorch_lse.acquisition import qGlobalMI
+from tests.acquisition.test_answer_classes import classifier
+from tests.registry import ACQUISITIONS, ANSWERS, BATCHES, AcquisitionCase
+
+GRID = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+TARGETS = GRID[:4].double() + 0.3
+# The answers of the classifier are 0 and 1.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::botorch.exceptions.warnings.InputDataWarning"
+)
+NAMES = {"ids": lambda case: case.cls.__name__}
+every = pytest.mark.parametrize("case", [*ACQUISITIONS, *ANSWERS], **NAMES)
+
+
+def model() -> SingleTaskGP:
+    X = GRID[::2].double()
+    y = X.sin().sum(dim=-1, keepdim=True)
+    return SingleTaskGP(X, y, input_transform=Normalize(2)).eval()
+
+
+def made(case: AcquisitionCase, **options: Any) -> Any:
+    own = classifier() if case in ANSWERS else model()
+    return case.cls(own, **case.options(TARGETS, level=0.6), **options)
+
+
+@every
+def test_whole_numbers_and_halves_have_the_values_of_the_same_points(
+    case: AcquisitionCase,
+) -> None:
+    acqf, points = made(case), GRID[2:6].unsqueeze(1)
+    found, half = acqf(points), acqf(points.half())
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, acqf(points.double()), rtol=0, atol=0)
+    torch.testing.assert_close(half, found, rtol=0, atol=0)
+    assert all(own.dtype == torch.float64 for own in acqf.model.parameters())
+
+
+def test_choices_of_whole_numbers_are_those_of_the_same_points() -> None:
+    acqf = qGlobalMI(model(), TARGETS, 0.6)
+    found, _ = optimize_acqf_discrete(acqf, q=2, choices=GRID)
+    wanted, _ = optimize_acqf_discrete(acqf, q=2, choices=GRID.double())
+    assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("case", BATCHES, **NAMES)
+def test_batches_are_of_finite_points_and_may_be_none(case: AcquisitionCase) -> None:
+    acqf = made(case)
+    assert acqf(TARGETS[:0].unsqueeze(1)).shape == (0,)
+    with pytest.raises(BotorchTensorDimensionError, match="`X` to hold at least one"):
+        acqf(TARGETS[:2, None][:, :0])
+    with pytest.raises(ValueError, match="`X` to be finite"):
+        acqf(torch.stack((TARGETS[:2], TARGETS[:2] * torch.nan)))
