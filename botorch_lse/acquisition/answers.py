@@ -28,6 +28,7 @@ from botorch_lse._validation import (
     real_matrix,
 )
 from botorch_lse.acquisition.base import (
+    PENDING,
     check_is_one,
     constructible,
     of_one_point,
@@ -54,6 +55,7 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
     """
 
     threshold: Tensor
+    X_pending = PENDING
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
         pending = pending_matrix(X_pending, self.model)
         if pending is not None:
             check_columns(self.model.posterior, pending, "X_pending")
-        super().set_X_pending(pending)
+        self._pending = pending
         self.covariance = JointCovariance(self.model, None)
         if pending is None:
             return

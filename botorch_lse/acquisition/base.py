@@ -373,11 +373,21 @@ def pending_matrix(X_pending: Any, model: Model) -> Tensor | None:
         return None
     if not isinstance(X_pending, Tensor):
         X_pending = real_numbers(X_pending, "X_pending")
-    X_pending = X_pending.to(next(iter(model.parameters()), X_pending))
+    X_pending = X_pending.detach()
+    X_pending = X_pending.to(next(iter(model.parameters()), X_pending), copy=True)
     if not bool(torch.isfinite(X_pending).all()):
         raise ValueError("Expected `X_pending` to be finite. Leave out other rows.")
     check_shape(X_pending.ndim == 2, X_pending, "X_pending", "to be n' x d")
     return X_pending if len(X_pending) else None
+
+
+def _assign(acqf: Any, X_pending: Tensor | None) -> None:
+    acqf.set_X_pending(X_pending)
+
+
+PENDING: Any = property(lambda acqf: acqf.__dict__.get("_pending"), _assign)
+"""The property ``X_pending``, since BoTorch's wrappers assign it.
+``set_X_pending`` keeps the points as ``_pending``."""
 
 
 def level_buffer(value: float | Tensor, name: str) -> Tensor:

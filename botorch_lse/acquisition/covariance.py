@@ -245,7 +245,7 @@ class Averages:
                 latent = bare.posterior(X)
             else:
                 noisy, latent = self._asked(X, True), self._asked(X)
-        return noisy.variance.squeeze(-1), latent.variance.squeeze(-1)
+            return noisy.variance.squeeze(-1), latent.variance.squeeze(-1)
 
     def _asked(
         self, X: Tensor, is_noisy: bool = False, model: Model | None = None

@@ -220,7 +220,7 @@ def set_pending_of_each(score: AcquisitionFunction, X_pending: Tensor | None) ->
     outputs = cast(Sequence[AcquisitionFunction], score.outputs)
     for each in outputs:
         each.set_X_pending(X_pending)
-    score.X_pending = outputs[0].X_pending
+    score._pending = outputs[0].X_pending
 
 
 def value_of_region(

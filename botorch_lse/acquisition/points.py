@@ -26,6 +26,7 @@ from torch.nn import ModuleList
 
 from botorch_lse._validation import check_columns, in_interval, real_matrix
 from botorch_lse.acquisition.base import (
+    PENDING,
     check_is_one,
     check_outputs,
     constructible,
@@ -85,6 +86,8 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         Gotovos et al. (2013), section 4.2; Desautels et al. (2012).
     """
 
+    X_pending = PENDING
+
     def __init__(
         self,
         model: Model,
@@ -120,7 +123,7 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._posterior, X_pending, "X_pending")
-        super().set_X_pending(X_pending)
+        self._pending = X_pending
         self._pending_noise = None
         if X_pending is not None:
             noisy, latent = self._averages.variances(X_pending)
@@ -582,6 +585,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     """
 
     betas: Tensor
+    X_pending = PENDING
 
     def __init__(
         self,
@@ -635,7 +639,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._path.moments, X_pending, "X_pending")
-        super().set_X_pending(X_pending)
+        self._pending = X_pending
         self._chosen_from = self._path
         if X_pending is not None:
             with torch.no_grad():

@@ -41,6 +41,7 @@ from botorch_lse._validation import (
     same_columns,
 )
 from botorch_lse.acquisition.base import (
+    PENDING,
     check_is_one,
     check_outputs,
     constructible,
@@ -115,6 +116,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
     counted: Tensor | None
     """The factors by which targets count (``S x T``): 0 where a target is left out.
     It is decided for a member of an ensemble, or as the first target of a pair."""
+    X_pending = PENDING
     is_of_pairs = False
     """Whether targets are compared with each other, decided ones included."""
 
@@ -248,7 +250,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
         pending = pending_matrix(X_pending, self.model)
         if pending is not None:
             self._check_columns(pending, "X_pending")
-        super().set_X_pending(pending)
+        self._pending = pending
         self.covariance = self._given_data
         with torch.no_grad():
             if self.X_pending is not None:
@@ -686,6 +688,8 @@ class qGEGE(AcquisitionFunction):  # noqa: N801 (BoTorch's q)
         integer counts and with posterior variances in place of ``|x|^2_{V^+}``, which
         they are, up to a factor, for a linear kernel.
     """
+
+    X_pending = PENDING
 
     def __init__(
         self,

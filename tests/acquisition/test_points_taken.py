@@ -2,17 +2,25 @@ r"""Points that acquisition functions take, and what is said of others."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
 import torch
+from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf_discrete
-from torch import Tensor
 
-from botorch_lse.acquisition import qGlobalMI
+from botorch_lse.acquisition import (
+    LSEAmbiguity,
+    Straddle,
+    qExpectedMisclassification,
+    qGlobalMI,
+)
+from botorch_lse.strategies import Between
 from tests.acquisition.test_answer_classes import classifier
 from tests.registry import ACQUISITIONS, ANSWERS, BATCHES, AcquisitionCase
 
@@ -64,3 +72,31 @@ def test_batches_are_of_finite_points_and_may_be_none(case: AcquisitionCase) -> 
         acqf(TARGETS[:2, None][:, :0])
     with pytest.raises(ValueError, match="`X` to be finite"):
         acqf(torch.stack((TARGETS[:2], TARGETS[:2] * torch.nan)))
+
+
+@every
+def test_assigned_pending_points_count_as_those_that_are_set(
+    case: AcquisitionCase,
+) -> None:
+    wanted, acqf, X = made(case, X_pending=TARGETS[:2]), made(case), TARGETS[1:, None]
+    before = acqf(X)
+    acqf.X_pending = TARGETS[:2]
+    assert acqf.X_pending.tolist() == TARGETS[:2].tolist()
+    for same in (acqf, copy.deepcopy(acqf), pickle.loads(pickle.dumps(acqf))):
+        torch.testing.assert_close(same(X), wanted(X), rtol=1e-10, atol=1e-12)
+    acqf.X_pending = None
+    torch.testing.assert_close(acqf(X), before)
+
+
+@pytest.mark.parametrize("cls", [Straddle, LSEAmbiguity, qExpectedMisclassification])
+def test_pending_points_reach_what_fixes_a_column(cls: Any) -> None:
+    options = {"goal": Between(0.2, 0.8)}
+    if cls is qExpectedMisclassification:
+        options["targets"] = TARGETS
+    acqf, X = cls(model(), **options), TARGETS[1:3, None]
+    fixed = FixedFeatureAcquisitionFunction(acqf, 2, [1], [0.3])
+    fixed.set_X_pending(X[0, :, :1])
+    pending = torch.tensor([[float(X[0, 0, 0]), 0.3]], dtype=torch.float64)
+    wanted = cls(model(), **options, X_pending=pending)
+    points = torch.cat((X[..., :1], torch.full_like(X[..., :1], 0.3)), dim=-1)
+    torch.testing.assert_close(fixed(X[..., :1]), wanted(points))
