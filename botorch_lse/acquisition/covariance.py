@@ -295,13 +295,31 @@ def check_posterior(posterior: Any, n_points: int) -> None:
     Raises:
         UnsupportedError: If it has others.
     """
-    found = posterior.mean.shape[-2:]
+    try:
+        found = posterior.mean.shape[-2:]
+    except NotImplementedError:  # a transform of outcomes whose mean is not known
+        check_gaussian(posterior)
+        raise
     if found[0] != n_points:
         raise UnsupportedError(_wrong_number(found[0], n_points, 1))
     if found[1] != 1:
         raise UnsupportedError(
             f"Expected one output, but the posterior has {found[1]}. Take one with "
             "`model.subset_output([i])`, or give a `ScalarizedPosteriorTransform`."
+        )
+
+
+def check_gaussian(posterior: Any) -> None:
+    r"""Complain about a posterior that is not Gaussian.
+
+    Raises:
+        UnsupportedError: If it is another.
+    """
+    if not isinstance(posterior, GPyTorchPosterior):
+        raise UnsupportedError(
+            "Expected `model` to have a Gaussian posterior, but got "
+            f"{type(posterior).__name__}. Use a Gaussian process, without a transform "
+            "of outcomes such as `Log`: transform the values beforehand."
         )
 
 
@@ -388,12 +406,7 @@ class JointCovariance:
 
     def _joint(self, X: Tensor) -> Tensor:
         posterior = self.averages.posterior(X)
-        if not isinstance(posterior, GPyTorchPosterior):
-            raise UnsupportedError(
-                "Expected `model` to have a Gaussian posterior, but got "
-                f"{type(posterior).__name__}. Use a Gaussian process, without a "
-                "transform of outcomes such as `Log`: transform the values beforehand."
-            )
+        check_gaussian(posterior)
         return posterior.distribution.covariance_matrix.double()
 
     def variance(self, points: PreparedPoints) -> Tensor:

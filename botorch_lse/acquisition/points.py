@@ -34,7 +34,7 @@ from botorch_lse.acquisition.base import (
     of_one_point,
     pending_matrix,
 )
-from botorch_lse.acquisition.covariance import Averages
+from botorch_lse.acquisition.covariance import Averages, check_gaussian
 from botorch_lse.acquisition.outputs import (
     outputs_of,
     region_of,
@@ -87,6 +87,8 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     """
 
     X_pending = PENDING
+    is_gaussian: bool = False
+    """Whether the value is one of a normal distribution, not just of moments."""
 
     def __init__(
         self,
@@ -145,6 +147,8 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
                 part.prediction_strategy = None  # it keeps numbers of the other type
         if self.X_pending is None:
             posterior = self._posterior(X)
+            if self.is_gaussian:
+                check_gaussian(posterior)
             mean, variance = posterior.mean, posterior.variance
             return mean[..., 0, 0], safe_sqrt(variance[..., 0, 0])
         pending = self.X_pending.to(X)
@@ -249,7 +253,10 @@ class LevelAcquisitionFunction(MarginalAcquisitionFunction, ABC):
             return
         AcquisitionFunction.__init__(self, model=model)
         self.units = units_of(outputs)
-        self.outputs = ModuleList(MaxVariance(*output) for output in outputs)
+        parts = [MaxVariance(*output) for output in outputs]
+        for part in parts:
+            part.is_gaussian = self.is_gaussian
+        self.outputs = ModuleList(parts)
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -366,6 +373,7 @@ class UFunction(LevelAcquisitionFunction):
     """
 
     unit = 0
+    is_gaussian = True
 
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         return u_function(mean, sigma, level)
@@ -397,6 +405,8 @@ class ContourEntropy(LevelAcquisitionFunction):
         members of an ensemble.
     """
 
+    is_gaussian = True
+
     def _score_at(self, mean: Tensor, sigma: Tensor, level: Tensor) -> Tensor:
         return contour_entropy(mean, sigma, level)
 
@@ -425,6 +435,8 @@ class ExpectedFeasibility(LevelAcquisitionFunction):
         Bichon et al. (2008), the expected feasibility function of EGRA, with
         ``alpha = 2``. Deviation: averaged over the members of an ensemble.
     """
+
+    is_gaussian = True
 
     def __init__(
         self,
@@ -472,6 +484,7 @@ class RanjanImprovement(LevelAcquisitionFunction):
     """
 
     unit = 2
+    is_gaussian = True
 
     def __init__(
         self,

@@ -3,6 +3,7 @@ r"""Models that acquisition functions take, and what is said of others."""
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -15,14 +16,24 @@ from botorch.models.robust_relevance_pursuit_model import (
     RobustRelevancePursuitSingleTaskGP,
 )
 from botorch.models.transforms import Log
+from botorch.models.transforms.outcome import Bilog, OutcomeTransform
 from botorch.optim import optimize_acqf_discrete
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
 from botorch_lse import Pool
-from botorch_lse.acquisition import MaxVariance, Straddle, qTruVaR
-from botorch_lse.strategies import Above, GaussianProcess, Strategy
+from botorch_lse.acquisition import (
+    ContourEntropy,
+    ExpectedFeasibility,
+    ImplicitStraddle,
+    MaxVariance,
+    RanjanImprovement,
+    Straddle,
+    UFunction,
+    qTruVaR,
+)
+from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
 from tests.registry import ACQUISITIONS, BATCHES, INTERVALS, MOMENTS, AcquisitionCase
 
 _RANDOM = torch.Generator().manual_seed(2)
@@ -107,6 +118,27 @@ def test_points_chosen_before_need_a_gaussian_posterior(kind: str) -> None:
     assert found.shape == (1, 2)
     transformed = Straddle(model(), 0.2)  # values transformed beforehand
     assert optimize_acqf_discrete(transformed, q=3, choices=choices)[0].shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("cls", "transform", "options"),
+    [
+        *((cls, Log(), {"threshold": 1.2}) for cls in (UFunction, ContourEntropy)),
+        (ExpectedFeasibility, Log(), {"threshold": 1.2}),
+        (RanjanImprovement, Log(), {"threshold": 1.2}),
+        (ContourEntropy, Log(), {"goal": Above(0.5) & Below(1.2)}),
+        (Straddle, Bilog(), {"threshold": 1.2}),
+        (ImplicitStraddle, Bilog(), {"omega": 0.8, "pool": X}),
+        (qTruVaR, Bilog(), {"targets": TARGETS}),
+    ],
+)
+def test_values_of_a_normal_distribution_need_one(
+    cls: type[Any], transform: OutcomeTransform, options: dict[str, Any]
+) -> None:
+    values, _ = transform.untransform(Y)
+    own = SingleTaskGP(X, values, outcome_transform=transform).eval()
+    with pytest.raises(UnsupportedError, match="`model` to have a Gaussian posterior"):
+        cls(own, **options)(POINTS)
 
 
 @pytest.mark.slow
