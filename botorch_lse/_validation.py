@@ -362,12 +362,15 @@ def check_columns(look: Callable[[Tensor], object], X: Tensor, name: str) -> Non
         name: The argument's name.
 
     Raises:
-        BotorchTensorDimensionError: If the model fails.
+        BotorchTensorDimensionError: If the model fails, but not for another reason.
     """
     try:
         with torch.no_grad():
             look(X[:1])
     except (RuntimeError, BotorchTensorDimensionError) as error:
+        is_of_shapes = type(error) in (RuntimeError, BotorchTensorDimensionError)
+        if not is_of_shapes or "dtype" in str(error):
+            raise
         raise BotorchTensorDimensionError(
             f"Expected `{name}` to have the columns of the model's inputs, but got "
             f"shape {tuple(X.shape)}: {error}"

@@ -122,7 +122,7 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
     def forward(self, X: Tensor) -> Tensor:
         r"""The values at ``X`` (``batch_shape x 1 x d`` to ``batch_shape``)."""
         self.to(X.device)
-        points = X.reshape(-1, X.shape[-1])
+        points = X.reshape(-1, X.shape[-1]).to(next(self.model.parameters(), X))
         if points.requires_grad:
             # GPyTorch keeps a factor after the first call, with the graph of its points
             # if they have one: a second call could then not go backward.

@@ -300,6 +300,7 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
 
     Raises:
         UnsupportedError: If the model has several outputs and no transform.
+        BotorchTensorDimensionError: If a scalarisation has not one weight per output.
     """
     check_model(model)
     if isinstance(model, KroneckerMultiTaskGP):
@@ -322,6 +323,11 @@ def check_outputs(model: Model, posterior_transform: PosteriorTransform | None) 
             "Expected `posterior_transform` to be a PosteriorTransform, but got "
             f"{type(posterior_transform).__name__}."
         )
+    if isinstance(posterior_transform, ScalarizedPosteriorTransform):
+        weights: Any = posterior_transform.weights
+        wanted = f"with one weight per output of `model` ({model.num_outputs})"
+        is_right = len(weights) == model.num_outputs
+        check_shape(is_right, weights, "posterior_transform", wanted)
 
 
 def check_model(model: Model) -> None:

@@ -140,10 +140,11 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         Returns:
             Two tensors ``batch_shape``, with the ensemble's dimension last if any.
         """
-        is_other = X.dtype != next(iter(self.model.parameters()), X).dtype
         self.to(X)
-        for part in self.model.modules() if is_other else ():
-            if isinstance(part, ExactGP):
+        for part in self.model.modules():
+            if not isinstance(part, ExactGP) or part.prediction_strategy is None:
+                continue
+            if part.prediction_strategy.train_labels.dtype != X.dtype:
                 part.prediction_strategy = None  # it keeps numbers of the other type
         if self.X_pending is None:
             posterior = self._posterior(X)

@@ -159,6 +159,16 @@ def test_shapes_dtypes_and_gradients(case, shape, dtype, n_pending):
         assert_differentiable(acqf, X.to(dtype).requires_grad_(), shape)
 
 
+@every
+def test_points_may_have_more_digits_than_the_model(case):
+    X = POOL[:5].unsqueeze(-2)
+    acqf = case.cls(classifier(torch.float32), **options(case))
+    found, wanted = acqf(X), acqf(X.float())
+    assert found.dtype == torch.float64
+    assert next(acqf.model.parameters()).dtype == torch.float32
+    torch.testing.assert_close(found.float(), wanted)
+
+
 @pytest.mark.some(1)
 @every
 @pytest.mark.parametrize("n_pending", [0, 2])

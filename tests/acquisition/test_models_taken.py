@@ -20,6 +20,7 @@ from botorch.models.transforms.outcome import Bilog, OutcomeTransform
 from botorch.optim import optimize_acqf_discrete
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.sampling import SobolQMCNormalSampler
+from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_lse import Pool
@@ -187,3 +188,33 @@ def test_lists_that_botorch_does_not_join_are_taken_apart() -> None:
             make()
     alone = Straddle(several.subset_output([0]), 0.3, X_pending=NEW)(POINTS)
     torch.testing.assert_close(alone, joined, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("case", [*MOMENTS, *BATCHES], **NAMES)
+def test_a_scalarisation_has_one_weight_for_each_output(case: AcquisitionCase) -> None:
+    if case.has_several_outputs:  # which takes none
+        return
+    both = ScalarizedPosteriorTransform(torch.ones(2, dtype=torch.float64))
+    message = r"`posterior_transform` with one weight per output of `model` \(1\).*2"
+    with pytest.raises(BotorchTensorDimensionError, match=message):
+        case.cls(model(), **OPTIONS[case.cls], posterior_transform=both)
+
+
+def test_a_model_that_is_converted_is_asked_anew() -> None:
+    acqf = ImplicitStraddle(model(), 0.8, X)
+    wanted = acqf(POINTS)
+    found = acqf.float()(POINTS.float())
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_columns_are_not_blamed_for_other_failures() -> None:
+    with pytest.raises(NotPSDError):
+        Straddle(Failing(), 0.3)(POINTS)
+
+
+class Failing(Samples):
+    r"""A model that fails at every point, whatever its columns."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        raise NotPSDError
