@@ -148,8 +148,24 @@ def named_output(
         )
     try:
         return model.subset_output(named), None
-    except (NotImplementedError, UnsupportedError):  # its outputs are correlated
+    except (RuntimeError, UnsupportedError):  # correlated, or kernels of its own
         return model, ScalarizedPosteriorTransform((weights != 0).to(weights))
+
+
+def by_itself(
+    model: Model, transform: PosteriorTransform | None
+) -> tuple[Model, PosteriorTransform | None]:
+    r"""The output that a scalarisation takes as it is, as a model where that exists.
+
+    Args:
+        model: With one output or several.
+        transform: From ``check_outputs``; others than such a scalarisation stay.
+    """
+    if isinstance(transform, ScalarizedPosteriorTransform) and not transform.offset:
+        weights: Any = transform.weights
+        if sorted(weights.tolist()) == [0.0] * (len(weights) - 1) + [1.0]:
+            return named_output(model, transform)
+    return model, transform
 
 
 ROUGHLY = 1e-4

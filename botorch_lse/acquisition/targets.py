@@ -42,6 +42,7 @@ from botorch_lse._validation import (
 )
 from botorch_lse.acquisition.base import (
     PENDING,
+    by_itself,
     check_is_one,
     check_outputs,
     constructible,
@@ -172,8 +173,9 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
                 )
             model, posterior_transform = outputs[region.outputs[0]]
             region = region.of_output(region.outputs[0])
-        super().__init__(model=model)
         check_outputs(model, posterior_transform)
+        model, posterior_transform = by_itself(model, posterior_transform)
+        super().__init__(model=model)
         check_is_one(model, type(self).__name__)
         self.posterior_transform = posterior_transform
         self.noise_var = check_noise(noise_var, model)

@@ -34,6 +34,7 @@ from botorch_lse.acquisition import (
     UFunction,
     qTruVaR,
 )
+from botorch_lse.acquisition.covariance import ExactCovariance, JointCovariance
 from botorch_lse.strategies import Above, Below, GaussianProcess, Strategy
 from tests.registry import ACQUISITIONS, BATCHES, INTERVALS, MOMENTS, AcquisitionCase
 
@@ -180,12 +181,11 @@ def test_lists_that_botorch_does_not_join_are_taken_apart() -> None:
     options = {"posterior_transform": first, "X_pending": NEW}
     joined = Straddle(ModelListGP(model(), model()), 0.3, **options)(POINTS)
     several = ModelList(model(), model())
-    for make in (
-        lambda: Straddle(several, 0.3, **options)(POINTS),
-        lambda: qTruVaR(several, TARGETS, **options)(POINTS),
-    ):
-        with pytest.raises(UnsupportedError, match=r"`model\.subset_output\(\[i\]\)`"):
-            make()
+    with pytest.raises(UnsupportedError, match=r"`model\.subset_output\(\[i\]\)`"):
+        Straddle(several, 0.3, **options)(POINTS)
+    half = {**options, "posterior_transform": ScalarizedPosteriorTransform(weights / 2)}
+    with pytest.raises(UnsupportedError, match=r"`model\.subset_output\(\[i\]\)`"):
+        qTruVaR(several, TARGETS, **half)
     alone = Straddle(several.subset_output([0]), 0.3, X_pending=NEW)(POINTS)
     torch.testing.assert_close(alone, joined, rtol=1e-8, atol=1e-10)
 
@@ -206,6 +206,34 @@ def test_a_model_that_is_converted_is_asked_anew() -> None:
     wanted = acqf(POINTS)
     found = acqf.float()(POINTS.float())
     torch.testing.assert_close(found.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.some(4)
+@pytest.mark.parametrize("case", BATCHES, **NAMES)
+@pytest.mark.parametrize("kind", [ModelListGP, ModelList, "batched"])
+def test_an_output_that_a_transform_takes_is_one_by_itself(
+    case: AcquisitionCase, kind: Any
+) -> None:
+    if case.has_several_outputs:
+        return
+    parts = SingleTaskGP(X, -Y).eval(), model()
+    own = SingleTaskGP(X, torch.cat((-Y, Y), -1)) if kind == "batched" else kind(*parts)
+    second = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    transform = ScalarizedPosteriorTransform(second)
+    options = {**OPTIONS[case.cls], "X_pending": NEW}
+    acqf = case.cls(own, **options, posterior_transform=transform)
+    assert isinstance(acqf.covariance, ExactCovariance)
+    wanted = case.cls(model(), **options)(POINTS)
+    torch.testing.assert_close(acqf(POINTS), wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_sum_of_outputs_is_taken_as_it_is() -> None:
+    own = ModelListGP(SingleTaskGP(X, -Y), model()).eval()
+    for weights, offset in (([1.0, 1.0], 0.0), ([0.0, 2.0], 0.0), ([0.0, 1.0], 0.5)):
+        vector = torch.tensor(weights, dtype=torch.float64)
+        transform = ScalarizedPosteriorTransform(vector, offset)
+        acqf = qTruVaR(own, TARGETS, posterior_transform=transform)
+        assert isinstance(acqf.covariance, JointCovariance)
 
 
 def test_columns_are_not_blamed_for_other_failures() -> None:
