@@ -193,8 +193,8 @@ class Region(Goal):
         r"""Complain about a region with too many cells, or with levels of other rows.
 
         Raises:
-            ValueError: If it is so, outputs have names and numbers, or one output has
-                two accuracies.
+            ValueError: If it is so, outputs have names and numbers, one output has two
+                accuracies, or no values are in the region.
         """
         kinds = {isinstance(leaf.output, str) for leaf in self.leaves}
         if len(kinds) > 1:
@@ -220,6 +220,11 @@ class Region(Goal):
             sizes = [len(part) for part in self._levels]
             came = f"{sizes} levels of the outputs make {n_cells}"
             raise ValueError(complaint("goal", wanted, came, "Leave some levels out."))
+        if not bool(self.values.cells.classes.any()):
+            said = self.in_words(lambda leaf: f"output {leaf.output}")
+            came = f"none is {said}"
+            remedy = "Write `Above(0.3) & Below(0.5)` for a band, `|` for one of both."
+            raise ValueError(complaint("goal", "that values can meet", came, remedy))
 
     # --- deciding ---------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from botorch.models.transforms import Standardize
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
-from botorch_lse import Above, Below, Between
+from botorch_lse import Above, Below, Between, Pool, Strategy
 from botorch_lse.acquisition import (
     ContourEntropy,
     ExpectedFeasibility,
@@ -379,6 +379,20 @@ def test_what_is_no_region_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="same wherever output 0 occurs"):
         Straddle(model, goal=Above(0.5, 0.1) & Below(0.7))
     Straddle(ModelListGP(output(0), output(1), output(1)), goal=GOAL)  # one more
+
+
+def test_a_goal_that_no_values_meet_is_refused() -> None:
+    message = r"`goal` that values can meet, but none is output 0 above 0.5 and .* 0.3"
+    never = Above(0.5) & Below(0.3)
+    with pytest.raises(ValueError, match=message):
+        Straddle(output(0), goal=never)
+    with pytest.raises(ValueError, match=message):
+        Strategy(Pool(TARGETS), never)
+    with pytest.raises(ValueError, match="values can meet"):
+        Straddle(output(0), goal=Above(0.5) & Below(0.5))
+    for goal in (Above(0.3) & Below(0.5), never | Above(0.9), ~never):
+        Straddle(output(0), goal=goal)
+    Straddle(both(), goal=Above(0.5) & Below(0.3, output=1))
 
 
 def test_a_goal_of_one_output_takes_the_first_of_several() -> None:
