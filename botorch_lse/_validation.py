@@ -532,8 +532,10 @@ def real_matrix(values: Any, name: str) -> Tensor:
     matrix = real_numbers(values, name, booleans=True)
     remedy = ""
     if matrix.ndim == 1:
-        column = "X.unsqueeze(-1)" if isinstance(values, Tensor) else "[[x] for x in X]"
-        remedy = f"Write `{column}` for one column."
+        column, row = "[[x] for x in X]", "[X]"
+        if isinstance(values, Tensor):
+            column, row = "X.unsqueeze(-1)", "X.unsqueeze(0)"
+        remedy = f"Write `{column}` for one column, `{row}` for one row."
     wanted = "to be a matrix, rows by columns"
     check_shape(matrix.ndim == 2, matrix, name, wanted, remedy)
     if 0 in matrix.shape:

@@ -51,7 +51,7 @@ class AnswerAcquisitionFunction(AcquisitionFunction, ABC):
     Pending points shrink the variance as much as their answers are expected to, and
     leave the mean: an answer counts as a measurement of ``f`` with the noise of
     ``Binary.pseudo_noise``. That is how greedy batches are chosen with
-    ``optimize_acqf(..., sequential=True)``.
+    ``optimize_acqf(..., sequential=True)``. Make a new one when the model has changed.
     """
 
     threshold: Tensor
@@ -144,7 +144,10 @@ def check_answers(model: Model, name: str) -> None:
     """
     if not isinstance(model, Model) or is_ensemble(model) or model.num_outputs != 1:
         wanted = f"to be one BoTorch model with one output for {name}"
-        remedy = "Take one of several: `model.subset_output([i])`."
+        remedy = (
+            "Fit one for each output, `SingleTaskVariationalGP(X, Y[:, [i]], "
+            "BernoulliLikelihood())`."
+        )
         came = f"got {type(model).__name__}"
         raise UnsupportedError(complaint("model", wanted, came, remedy))
     check_parameters(model)

@@ -331,7 +331,9 @@ def _wrong_number(n_found: int, n_points: int, n_w: int) -> str:
             f"{wanted}, but it has {n_found}: an input transform of `model`, such as "
             "`InputPerturbation`, makes several points of one. Give "
             "`posterior_transform=ExpectationPosteriorTransform(n_w="
-            f"{n_found // n_points})`: the level is then one of the average over them."
+            f"{n_found // n_points})`: the level is then one of the average over them. "
+            "Classes of batches, and `X_pending`, take no other such transform than "
+            "`InputPerturbation`."
         )
     return (
         f"{wanted}, but there are {n_found} before `posterior_transform` averages over "

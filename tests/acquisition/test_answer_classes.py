@@ -232,9 +232,16 @@ def test_what_is_no_model_of_answers_is_refused(case):
     with pytest.raises(UnsupportedError, match=r"got GaussianLikelihood.*`qGlobalMI`"):
         case.cls(gaussian, **options(case))
     qGlobalMI(gaussian, POOL, threshold=0.0)  # the remedy
-    for wrong in (ModelListGP(gaussian, gaussian), None):
-        with pytest.raises(UnsupportedError, match=r"`model\.subset_output\(\[i\]\)`"):
+    both = (POOL[:12] > 0.5).double()
+    several = SingleTaskVariationalGP(
+        POOL[:12], both, BernoulliLikelihood(), num_outputs=2, inducing_points=6
+    )
+    remedy = r"`SingleTaskVariationalGP\(X, Y\[:, \[i\]\], BernoulliLikelihood\(\)\)`"
+    for wrong in (ModelListGP(gaussian, gaussian), several, None):
+        with pytest.raises(UnsupportedError, match=remedy):
             case.cls(wrong, **options(case))
+    one = SingleTaskVariationalGP(POOL[:12], both[:, [1]], BernoulliLikelihood())
+    case.cls(one.eval(), **options(case))
     broken = classifier()
     broken.model.covar_module.raw_lengthscale.data.fill_(torch.nan)
     with pytest.raises(ValueError, match="raw_lengthscale' is nan"):

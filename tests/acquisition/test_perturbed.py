@@ -204,6 +204,8 @@ def test_where_a_measurement_is_made_must_be_known() -> None:
     assert found.isfinite().all()
     with pytest.raises(UnsupportedError, match="Take a class for one point"):
         Straddle(plain, 0.5, posterior_transform=average, X_pending=one[0])
+    with pytest.raises(UnsupportedError, match="take no other such transform than"):
+        qTruVaR(plain, one.view(-1, 1))
     with pytest.raises(UnsupportedError, match="Take a class for one point"):
         qTruVaR(plain, one.view(-1, 1), posterior_transform=average)(one)
 
