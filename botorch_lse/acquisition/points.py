@@ -82,6 +82,10 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
     ``optimize_acqf(..., sequential=True)`` and ``optimize_acqf_discrete(q > 1)`` sound.
     (The latter's ``unique=True`` never measures a point twice in a batch.)
 
+    The posterior is the model's at each call. What is computed before, the noise of
+    pending points and the level of ``ImplicitStraddle``, does not follow a model that
+    changes: make a new one then.
+
     Source:
         Gotovos et al. (2013), section 4.2; Desautels et al. (2012).
     """
@@ -590,9 +594,12 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     r"""A score of the confidence region ``C_t(x)``, which holds the whole past.
 
     The region at ``x`` is the intersection of the prior's interval and of the intervals
-    after each round of the training data, for any ``x``: nothing is stored, the past is
-    computed from the model (``PosteriorPath``). Pending points shrink ``sigma`` of one
-    more interval, with the mean left, which is intersected only for this choice.
+    after each round of the training data, for any ``x`` (``PosteriorPath``). Pending
+    points shrink ``sigma`` of one more interval, with the mean left, which is
+    intersected only for this choice.
+
+    Prior and data are those of the model at construction: make a new one after
+    ``load_state_dict`` or ``set_train_data``.
 
     Raises:
         UnsupportedError: If the model's path is not available exactly.
@@ -631,7 +638,8 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
             raise UnsupportedError(
                 "Expected `posterior_transform` to be None for "
                 f"{type(self).__name__}, but got {type(posterior_transform).__name__}. "
-                "Take one output with `model.subset_output([i])`, or use `Straddle`."
+                "Use `Straddle`; or, where outputs are independent, give the model of "
+                "one, `model.subset_output([i])`."
             )
         self._path = PosteriorPath.from_model(model, rounds)
         betas = path_betas(beta_schedule(beta), self._path.n_rounds)
@@ -642,13 +650,14 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         r"""Set the points that are being measured: they shrink the last interval.
 
+        Their noise is the model's; of a noise for each value the mean.
+
         Args:
             X_pending: ``n' x d``, or ``None``.
 
         Raises:
             BotorchTensorDimensionError: If it is not a matrix with the columns of the
                 model's inputs.
-            UnsupportedError: If the model does not know the noise of new observations.
         """
         X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:

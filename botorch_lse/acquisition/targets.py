@@ -110,7 +110,7 @@ class TargetAcquisitionFunction(AcquisitionFunction, ABC):
     r"""An acquisition function of the variances that a q-batch leaves at targets.
 
     The targets' part of every evaluation is computed once for given data and pending
-    points.
+    points: make a new one after ``load_state_dict`` or ``set_train_data``.
     """
 
     targets: Tensor

@@ -312,6 +312,14 @@ def test_region_classes_refuse_what_they_cannot_do(acqf_class):
     sign = ScalarizedPosteriorTransform(torch.tensor([-1.0]).double())
     with pytest.raises(UnsupportedError, match="`posterior_transform` to be None"):
         acqf_class(make_model()[0], **options, posterior_transform=sign)
+    _, X, Y, _ = make_model()
+    several = SingleTaskGP(X, torch.cat((Y, -Y), dim=-1), outcome_transform=None)
+    second = ScalarizedPosteriorTransform(torch.tensor([0.0, 1.0]).double())
+    message = r"Use `Straddle`.*the model of one, `model\.subset_output\(\[i\]\)`"
+    with pytest.raises(UnsupportedError, match=message):
+        acqf_class(several, **options, posterior_transform=second)
+    acqf_class(several.subset_output([1]), **options)
+    Straddle(several, 0.5, posterior_transform=second)
     with pytest.raises(ValueError, match=r"one round per training observation \(9\)"):
         acqf_class(make_model()[0], **options, rounds=torch.zeros(4))
 

@@ -16,6 +16,8 @@ from botorch.optim import optimize_acqf_discrete
 
 from botorch_lse.acquisition import (
     LSEAmbiguity,
+    LSEWidth,
+    MaxVariance,
     Straddle,
     qExpectedMisclassification,
     qGlobalMI,
@@ -100,3 +102,25 @@ def test_pending_points_reach_what_fixes_a_column(cls: Any) -> None:
     wanted = cls(model(), **options, X_pending=pending)
     points = torch.cat((X[..., :1], torch.full_like(X[..., :1], 0.3)), dim=-1)
     torch.testing.assert_close(fixed(X[..., :1]), wanted(points))
+
+
+def test_a_vector_of_targets_is_a_row_or_a_column() -> None:
+    message = r"`X\.unsqueeze\(-1\)` for one column, `X\.unsqueeze\(0\)` for one row"
+    with pytest.raises(BotorchTensorDimensionError, match=message):
+        qGlobalMI(model(), TARGETS[0], 0.6)
+    with pytest.raises(BotorchTensorDimensionError, match=r"`\[X\]` for one row"):
+        qGlobalMI(model(), TARGETS[0].tolist(), 0.6)
+    for one in (TARGETS[0].unsqueeze(0), [TARGETS[0].tolist()]):
+        assert qGlobalMI(model(), one, 0.6)(TARGETS).shape == (1,)
+
+
+@pytest.mark.parametrize("cls", [LSEWidth, MaxVariance])
+def test_classes_of_one_point_follow_a_model_as_they_say(cls: Any) -> None:
+    own, X = model(), TARGETS[:, None]
+    acqf = cls(own)
+    before = acqf(X)
+    own.covar_module.lengthscale = 0.1
+    own.train().eval()
+    follows = cls is MaxVariance  # the others hold the model's prior and data
+    torch.testing.assert_close(acqf(X), cls(own)(X) if follows else before)
+    assert not torch.allclose(cls(own)(X), before)
