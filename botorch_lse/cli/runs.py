@@ -320,12 +320,13 @@ class Run:
         r"""The rows of the pool that are never asked for, of several sources."""
         n, found = len(self.candidates), self.measured
         n_asked = n * max(1, len(self.settings.sources))
+        known = () if self.settings.audit else found.known  # which an audit may draw
         return {
             place
             for row, place in self.places.items()
             if row >= n_asked
             or row in found.excluded
-            or any(row % n == known % n for known in found.known)
+            or any(row % n == other % n for other in known)
         }
 
     @cached_property

@@ -177,6 +177,12 @@ def test_a_limit_tells_the_side_at_the_target_alone(lab: Lab) -> None:
     assert lab.read("answer.csv")[0]["side"] == "below"
 
 
+def test_an_audit_may_draw_a_limit_at_the_target(lab: Lab) -> None:
+    lab.write("results.csv", "name,source,y\nn00,fine,<6\n")
+    lab.call(f"{CALL} --audit")
+    assert run_of().state.excluded == ()
+
+
 def test_logarithms_and_the_noise_of_each_source_reach_the_model(lab: Lab) -> None:
     call = CALL.replace("--above 7", "--above 100").replace("0.5", "1")
     lab.call(f"{call} --log-result --source-noise 0.2,0.1 --target coarse")
