@@ -606,13 +606,14 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
     if known := list(run.measured.known.values()):
         n = len(known)
         them = "its candidate is" if n == 1 else "their candidates are"
-        learns = "To the model they are limits, too."
+        learns = ", and not asked for again. To the model they are limits, too."
         if run.settings.audit:
-            learns = "With an audit the model learns the limit in place of the value."
+            learns = ". With an audit the model learns the limit in place of the value,"
+            learns += " and asks for the candidate again where it expects another one."
         lines.append(
             f"{_counted(n, 'value')} {'is a limit' if n == 1 else 'are limits'} (first "
             f"{_text_of(run, known[0])} in {place_of(run, known[0], is_taken)}): "
-            f"{them} decided so, and not asked for again. " + learns
+            f"{them} decided so{learns}"
         )
     if untold := list(run.measured.untold.values()):
         n = len(untold)

@@ -89,7 +89,7 @@ def _of_few_values(run: Run, values: list[float]) -> str:
 
 
 def _of_slip(run: Run, at: int, is_taken: bool) -> str:
-    r"""The question about a value that all others contradict.
+    r"""The question about a value that all others contradict; empty if none does.
 
     Args:
         run: The run.
@@ -102,8 +102,12 @@ def _of_slip(run: Run, at: int, is_taken: bool) -> str:
     sigma = beyond - mean
     entries = (e for e in run.measured.having(MEASURED) if e.row == row)
     own = [(entry, entry.value) for entry in entries if entry.value is not None]
-    entry, value = max(own, key=lambda one: abs(one[1] - mean))
     until = " until its candidate is measured again" if len(own) == 1 else ""
+    agree = {("above", True), ("below", False)}  # limits on whose side the mean lies
+    own = [one for one in own if (one[0].lies, mean > one[1]) not in agree]
+    if not own:
+        return ""
+    entry, value = max(own, key=lambda one: abs(one[1] - mean))
     return (
         f"{place_of(run, entry, is_taken)}: {run.called(row)} has the value "
         f"{written(value)}, where all others predict {written(mean, sigma)}. Was it "

@@ -205,10 +205,22 @@ def test_limits_alone_decide_their_candidates_and_the_run_goes_on_to_its_end(
 def test_an_audit_may_ask_for_a_candidate_with_a_limit(lab: Lab) -> None:
     lab.write("results.csv", results({0: "<0.5"}))
     said = lab.call(f"{CALL} --audit 0.2,0.2")
-    assert "With an audit the model learns the limit in place of the value." in said
+    assert "With an audit the model learns the limit in place of the value, and" in said
     run = Run.read(settings(Path("botorch-lse.toml"), {}))
     assert run.state.excluded == ()
     assert bool(run.answer.below[run.places[0]])
+
+
+def test_a_limit_that_agrees_with_all_others_is_no_slip(lab: Lab) -> None:
+    told = "x,y\n" + "".join(f"{x},{200 - 5 * (x - 9) ** 2}\n" for x in range(20))
+    told = told.replace("10,195", "10,>8")
+    lab.write("results.csv", told)
+    said = lab.call(f"{CALL} --beta 9 --audit 0.2,0.2")
+    run = Run.read(settings(Path("botorch-lse.toml"), {}))
+    assert [r.rows for r in run.state.remarks if r.kind == "slip"] == [(10,)]
+    assert "typed" not in said
+    lab.write("results.csv", told.replace(">8", "<5"))
+    assert "name n10 has the value 5, where all others predict" in lab.call("next")
 
 
 def test_limits_use_up_the_budget(lab: Lab) -> None:
