@@ -194,13 +194,13 @@ class Table:
     def column(self, wanted: str) -> str | None:
         r"""The header's name for a column; ``None`` if the file has no such column.
 
-        Capitals do not matter, nor a unit behind the name, "strength (MPa)".
+        Capitals do not matter, nor a unit behind one of two names, "strength (MPa)".
 
         Args:
             wanted: The name as somebody else wrote it.
 
         Raises:
-            ValueError: If the name fits several columns.
+            ValueError: If the name fits several columns, or one of another unit.
         """
         wanted = unicodedata.normalize("NFC", " ".join(wanted.split()))
         if wanted in self.header:
@@ -214,6 +214,14 @@ class Table:
                     "its unit."
                 )
             if found:
+                ends = (name[len(without_unit(name)) :] for name in (wanted, found))
+                units = {re.sub(r"[][()\s]", "", end).casefold() for end in ends}
+                if len(units - {""}) > 1:
+                    raise ValueError(
+                        f"{self.name}: expected the column {wanted!r}, but got "
+                        f"{found!r}. If these are two units, convert the values and "
+                        "rename the column; else write the same in both files."
+                    )
                 return found
         return None
 

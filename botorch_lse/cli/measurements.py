@@ -29,7 +29,14 @@ from botorch_lse.cli.candidates import (
     check_marks,
     is_open,
 )
-from botorch_lse.cli.cells import Faults, Line, Table, content_of, read_table
+from botorch_lse.cli.cells import (
+    Faults,
+    Line,
+    Table,
+    content_of,
+    read_table,
+    without_unit,
+)
 from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
 from botorch_lse.cli.notation import is_missing
 from botorch_lse.cli.settings import Settings
@@ -285,11 +292,17 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     results, sheet = tables["results"], tables["out"]
     if results is not None and sheet is not None and results.path == sheet.path:
         sheet = results
-    reader = _Reader(candidates, found)
+    files = (results,) if sheet is results else (results, sheet)
+    there = tuple(table for table in files if table is not None)
+    for table in there:
+        for name in candidates.table.header:
+            with faults.noted():
+                table.column(name)  # which may have another unit
+    faults.check()
+    reader = _Reader(candidates, found, there)
     sources, earlier = found.sources, Earlier()
     if found.sources or found.history is not None:
         sources, earlier = reader.earlier()
-    files = (results,) if sheet is results else (results, sheet)
     read = [list[Entry](), list[Entry]()]
     for entries, table in zip(read, files, strict=False):
         with faults.noted():
@@ -338,16 +351,18 @@ class _Reader:
     Args:
         candidates: What they are about.
         found: The settings.
+        others: The tables of results, which all have one unit of them.
     """
 
     candidates: Candidates
     found: Settings
+    others: tuple[Table, ...]
 
     def column_of(self, table: Table) -> str:
         r"""The column of what is measured.
 
         Raises:
-            ValueError: If it has none.
+            ValueError: If it has none, or one of another unit than other tables.
         """
         column = table.column(self.found.column)
         if column is None:
@@ -356,6 +371,9 @@ class _Reader:
                 f"measured, but it has {', '.join(table.header)}. Add it, or name "
                 f"another column with --column.{table.doubt}"
             )
+        if column != without_unit(column):
+            for other in (self.candidates.table, *self.others):
+                other.column(column)
         return column
 
     def entries(self, table: Table | None) -> list[Entry]:

@@ -314,6 +314,40 @@ case(
 )
 
 
+for beside, wanted, came in (
+    (results("name,X [cm],y\nn03,3,4.5\n"), "x (mm)", "X [cm]"),
+    (
+        {
+            **results("name,y (psi)\nn03,4.5\n"),
+            "sheet.csv": "sheet,name,repeat,y (MPa)\n1,n04,1,\n",
+        },
+        "y (psi)",
+        "y (MPa)",
+    ),
+):
+    case(
+        "cells:Table.column#2",
+        {**table(HILL.replace("x,", "x (mm),", 1)), **beside},
+        CALL,
+        f".csv: expected the column {wanted!r}, but got {came!r}. If these are two ",
+        Way(
+            {name: text.replace(came, wanted) for name, text in beside.items()},
+            holds=values(4.5),
+        ),
+        Way({name: text.replace(came, came[0]) for name, text in beside.items()}),
+    )
+case(
+    "cells:Table.column#2",
+    {
+        "old.csv": "x,source,y (psi)\n3.5,trial,4.5\n",
+        **results("name,y (MPa)\nn03,4.5\n"),
+    },
+    f"{CALL} --history old.csv",
+    "results.csv: expected the column 'y (psi)', but got 'y (MPa)'. If these are two",
+    Way({"old.csv": "x,source,y (MPa)\n3.5,trial,4.5\n"}),
+)
+
+
 ROWS = [line.split(",") for line in HILL.splitlines()]
 case(
     "workbooks:lines_of#2",
