@@ -273,6 +273,13 @@ class Settings:
                 "Expected `out` to be another file than the candidates, which are "
                 f"never written, but got {self.out}. Name another sheet."
             )
+        history = self.file("history")
+        if others := [name for name in FILES[:3] if self.file(name) == history]:
+            raise ValueError(
+                "Expected `history` to be a table of earlier values alone, but got "
+                f"{self.history}, which is `{others[0]}`. Leave it out, or name "
+                "another table: values of the results count already."
+            )
         if self.max_repeats is not None and self.max_repeats < 1:
             raise ValueError(
                 "Expected `max_repeats` to be at least 1, but got "

@@ -1119,8 +1119,17 @@ case(
     "Name another sheet",
     Way(call=call_with("--out next.csv")),
 )
+NOW = results("name,source,x,y\nn03,now,3,4.5\n")
 case(
     "settings:Settings.__post_init__#10",
+    {**NOW, **stored(f'{TOML}history = "./results.csv"\n')},
+    "next",
+    "but got ./results.csv, which is `results`. Leave it out, or name another table",
+    Way(stored(TOML), holds=values(4.5)),
+    Way({**stored(f'{TOML}history = "old.csv"\n'), "old.csv": NOW["results.csv"]}),
+)
+case(
+    "settings:Settings.__post_init__#11",
     stored(f"{TOML}max_repeats = 0\n"),
     "next",
     "Leave it out where candidates may be measured any number of times",
@@ -1128,7 +1137,7 @@ case(
 )
 TRIALS = "next candidates.csv --above 0.7 --column y --outcome yes-no --ignore name"
 case(
-    "settings:Settings.__post_init__#11",
+    "settings:Settings.__post_init__#12",
     {},
     f"{TRIALS} --trials n --max-repeats 2",
     "Leave `max_repeats` out, or `trials`, with a line for each trial",
