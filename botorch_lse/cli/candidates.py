@@ -90,7 +90,7 @@ class Candidates:
             notation: The notation of numbers.
             key: The column that names the candidates.
             inputs: The columns that describe them; empty: all others that vary.
-            ignore: Columns that are no inputs.
+            ignore: Columns that are no inputs, even if ``inputs`` names them.
             logs: Inputs of which the model sees the logarithm.
             words: Inputs that are words, though they may look like numbers.
             open: Words that stand for what is not measured yet.
@@ -106,7 +106,11 @@ class Candidates:
         by_log = tuple(_known(table, name, "logs") for name in logs)
         labels = {_known(table, name, "words") for name in words}
         own = table.column(column)
-        chosen = tuple(_known(table, name, "inputs") for name in inputs)
+        chosen = tuple(
+            known
+            for name in inputs
+            if (known := _known(table, name, "inputs")) not in ignored
+        )
         if not chosen:
             with faults.noted():
                 others = _other_results(table, own, open)

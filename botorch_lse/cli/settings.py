@@ -67,7 +67,7 @@ class Settings:
         max_repeats: The largest number of measurements of one candidate.
         key: The column that names the candidates.
         inputs: The columns that describe the candidates; empty: all that vary.
-        ignore: Columns that are no inputs, used where ``inputs`` is empty.
+        ignore: Columns that are no inputs, even if ``inputs`` names them.
         logs: Inputs of which the model sees the logarithm.
         words: Inputs that are words, though they may look like numbers.
         encoding: That of files that are not UTF-8; ``None``: as each file shows it.

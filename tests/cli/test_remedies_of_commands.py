@@ -608,14 +608,25 @@ case(
     "the cell is empty; fill it in",
     Way(table(HILL)),
 )
+LACKING = table("x,z,name\n0,1,a\n,2,b\n4,5,c\n")
 case(
     "candidates:_read_column#1",
-    table("x,z,name\n0,1,a\n,2,b\n4,5,c\n"),
+    LACKING,
     CALL,
     "fill it in, delete the line, or leave the column out: give --ignore x",
     Way(table("x,z,name\n0,1,a\n2,2,b\n4,5,c\n")),
     Way(table("x,z,name\n0,1,a\n4,5,c\n")),
     Way(call=f"{CALL} --ignore x"),
+)
+case(
+    "candidates:_read_column#1",
+    {**LACKING, **stored(f'{TOML}inputs = ["x", "z"]\n')},
+    "next",
+    'leave the column out: set ignore = ["x"] in botorch-lse.toml',
+    Way(
+        stored(f'{TOML}inputs = ["x", "z"]\nignore = ["x"]\n'),
+        holds=lambda run: run.candidates.inputs == ("z",),
+    ),
 )
 case(
     "candidates:_read_column#1",
