@@ -256,7 +256,7 @@ class GaussianProcesses:
         """
         if self.burn_in is not None:
             return 0
-        n = self.wanted_to_decide
+        n = max(self.wanted, self.wanted_to_decide)
         return self._affordable(n if has_known_noise else n + self.n_repeats)
 
     def _affordable(self, n: int) -> int:

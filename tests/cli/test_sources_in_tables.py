@@ -298,6 +298,19 @@ def test_earlier_values_have_the_noise_that_the_call_says(
     assert run.history.yvar.sqrt().tolist() == pytest.approx(wanted)
 
 
+def test_earlier_values_hasten_no_decision_before_the_first_of_each_source(
+    lab: Lab,
+) -> None:
+    old = "".join(f"{2 * i + 0.5},trial,{5 + i / 3:.2f}\n" for i in range(9))
+    lab.write("old.csv", f"x,source,y\n{old}")
+    said = lab.call(f"{CALL} --history old.csv")
+    model = run_of().strategy.parts.model
+    assert model.wanted_to_decide < model.wanted
+    assert model.n_deciding() == model.n_first == 13
+    assert "The first 13 measurements are spread" in said
+    assert "nothing is decided before, 13 to go." in said
+
+
 # --- levels of a fidelity -------------------------------------------------------------
 
 AT_LEVELS = CALL.replace("coarse,fine", "0.5,1")
