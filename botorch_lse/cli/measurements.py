@@ -470,7 +470,7 @@ class _Reader:
             with faults.noted():
                 inputs = own.inputs_of(line, table)
                 self._check_inputs(line, table, inputs)
-                value = self._value(table, line, column, text)
+                value = self._value(table, line, column, text, is_earlier=True)
                 if not (text := line.cells[named]):
                     came, remedy = "the cell is empty", "write one, such as the year"
                     wanted = "the name of a source"
@@ -561,7 +561,14 @@ class _Reader:
             raise table.complaint(line, column, found.wanted, came, found.remedy)
         return found
 
-    def _value(self, table: Table, line: Line, column: str, number: str) -> float:
+    def _value(
+        self,
+        table: Table,
+        line: Line,
+        column: str,
+        number: str,
+        is_earlier: bool = False,
+    ) -> float:
         r"""The measured value, or the limit of it.
 
         Args:
@@ -569,6 +576,7 @@ class _Reader:
             line: The line.
             column: The column of what is measured.
             number: The cell without the sign of a limit.
+            is_earlier: Whether it is of an earlier campaign, of which no limit counts.
         """
         text, notation = (
             line.cells[column],
@@ -579,10 +587,13 @@ class _Reader:
             # A limit shows no mark to its column, so that it may have another one.
             found = (number_with(mark, number) for mark in MARKS)
             value = next((value for value in found if value is not None), None)
-        came = f"got {text!r}"
-        if value is None and text.casefold() in NOT_FOUND:
-            remedy = "write the limit below which it lies, such as <0.5"
-            raise table.complaint(line, column, "a number or a limit", came, remedy)
+        came, below = f"got {text!r}", "write the limit below which it lies, such as "
+        if is_earlier:
+            below = "leave the cell empty, as earlier values may not be limits such as "
+        is_limit = is_earlier and _LIMIT.fullmatch(text) is not None
+        if value is None and (is_limit or text.casefold() in NOT_FOUND):
+            wanted = "a number" if is_earlier else "a number or a limit"
+            raise table.complaint(line, column, wanted, came, f"{below}<0.5")
         if value is None:
             sign = text.removesuffix(number).strip()
             remedy = notation.repair(number, sign)
@@ -597,8 +608,7 @@ class _Reader:
             raise table.complaint(line, column, "a number", came, remedy)
         if self.found.log_result and value <= 0:
             wanted = "a number above 0, which has a logarithm"
-            remedy = "write the limit below which it lies, such as <0.1; or set "
-            remedy += f"log_result = false in {self.found.path.name}"
+            remedy = f"{below}<0.1; or set log_result = false in {self.found.path.name}"
             raise table.complaint(line, column, wanted, came, remedy)
         return value
 

@@ -1388,6 +1388,14 @@ case(
     "expected the inputs of candidates.csv, but column 'x' is missing. Add it",
     Way(OLDER),
 )
+for cell, number in (("<2", 1), ("ND", 1), ("-4.5", 3)):
+    case(
+        f"measurements:_Reader._value#{number}",
+        {"old.csv": f"x,source,y\n2.5,trial,{cell}\n3.5,trial,4.5\n"},
+        f"{HISTORY} --log-result",
+        f"but got {cell!r}; leave the cell empty, as earlier values may not be limits",
+        Way({"old.csv": "x,source,y\n2.5,trial,\n3.5,trial,4.5\n"}),
+    )
 case(
     "measurements:_Reader.earlier#3",
     {"old.csv": "x,source,y\n3.5,,4.5\n"},
