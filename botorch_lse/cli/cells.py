@@ -110,7 +110,7 @@ class Faults:
             FaultsError: If something was.
         """
         if self.said:
-            raise FaultsError(self.said)
+            raise FaultsError(list(dict.fromkeys(self.said)))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
-from botorch_lse.cli.sources import is_fidelity
+from botorch_lse.cli.sources import SOURCE, is_fidelity
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
     Calibration,
@@ -178,7 +178,9 @@ def uncounted(run: Run) -> str:
     if n == 0:
         return ""
     remedy = f"copy these lines to {found.results}"
-    if run.measured.results is None:
+    if found.sources:
+        remedy += f", with a column {SOURCE!r} that says which one measured each"
+    elif run.measured.results is None:
         remedy += f", or {found.later.advice('results', found.candidates)}"
     return (
         f"{_counted(n, 'value')} of {candidates.column} in {candidates.table.name} "

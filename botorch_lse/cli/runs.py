@@ -141,11 +141,14 @@ class Run:
         if column is None or len(self.valued_lines) < len(table.lines):
             return
         notation = self.settings.notation
+        remedy = notation.advice("results", self.settings.candidates)
+        if self.settings.sources:
+            remedy = f"copy the lines to {self.settings.results}, with a column "
+            remedy += f"{SOURCE!r}, and delete {column!r} here"
         raise ValueError(
             f"{table.name}, column {column}: expected what is to be measured, but "
-            "every line has a value of it. If these are results, "
-            f"{notation.advice('results', self.settings.candidates)}; if it is an "
-            f"input, {notation.advice('column', 'NAME')}, of what is measured; else "
+            f"every line has a value of it. If these are results, {remedy}; if it is "
+            f"an input, {notation.advice('column', 'NAME')}, of what is measured; else "
             "rename it, or delete it."
         )
 

@@ -1042,6 +1042,17 @@ case(
     Way(table("x,name,old\n4,a,7\n9,b,6\n")),
     Way(table("x,name\n4,a\n9,b\n")),
 )
+case(
+    "runs:Run.check_measured#1",
+    FULL,
+    f"{CALL} --sources coarse,fine --source-costs 1,50",
+    "If these are results, copy the lines to results.csv, with a column 'source', and "
+    "delete 'y' here; if it is an",
+    Way(
+        {**table("x,name\n4,a\n9,b\n"), **results("name,source,y\na,fine,7\n")},
+        holds=values(7.0),
+    ),
+)
 
 
 @other("runs:Run.check_files#1")

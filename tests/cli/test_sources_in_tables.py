@@ -21,7 +21,7 @@ from botorch_lse import (
 )
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
-from tests.cli.lab import Lab, Line, goes_on_after_any_interruption, hill
+from tests.cli.lab import HILL, Lab, Line, goes_on_after_any_interruption, hill
 from tests.cli.test_page_without_code import DOCS, played, strength
 
 CALL = (
@@ -181,6 +181,25 @@ def test_an_audit_may_draw_a_limit_at_the_target(lab: Lab) -> None:
     lab.write("results.csv", "name,source,y\nn00,fine,<6\n")
     lab.call(f"{CALL} --audit")
     assert run_of().state.excluded == ()
+
+
+def test_values_beside_the_candidates_count_once_their_source_is_named(
+    lab: Lab,
+) -> None:
+    text = HILL.replace("name\n", "name,y\n").replace("3,n03", "3,n03,4")
+    lab.write("candidates.csv", text.replace("4,n04", "4,n04,5"))
+    lab.write("results.csv", "x,name,y\n3,n03,4\n4,n04,5\n")
+    said = lab.refused(CALL)
+    assert said.startswith("results.csv: expected the column 'source'")
+    assert "things to correct" not in said
+    (lab.folder / "results.csv").unlink()
+    said = lab.call(CALL)
+    assert "2 values of y in candidates.csv do not count. To use them, copy these " in (
+        said
+    )
+    assert "to results.csv, with a column 'source' that says which one measured" in said
+    lab.write("results.csv", "x,name,source,y\n3,n03,fine,4\n4,n04,fine,5\n")
+    assert "do not count" not in lab.call("next")
 
 
 def test_logarithms_and_the_noise_of_each_source_reach_the_model(lab: Lab) -> None:
