@@ -368,8 +368,8 @@ class _Reader:
         if column is None:
             raise ValueError(
                 f"{table.name}: expected the column {self.found.column!r} of what is "
-                f"measured, but it has {', '.join(table.header)}. Add it, or name "
-                f"another column with --column.{table.doubt}"
+                f"measured, but it has {', '.join(table.header)}. Add it, or "
+                f"{self.found.notation.advice('column', 'NAME')}.{table.doubt}"
             )
         if column != without_unit(column):
             for other in (self.candidates.table, *self.others):

@@ -689,9 +689,16 @@ case(
     "measurements:_Reader.column_of#1",
     results("name,z\nn03,4.5\n"),
     CALL,
-    "Add it, or name another column with --column",
+    "Add it, or give --column NAME",
     Way(results("name,y\nn03,4.5\n"), holds=values(4.5)),
     Way(call=CALL.replace("--column y", "--column z"), holds=values(4.5)),
+)
+case(
+    "measurements:_Reader.column_of#1",
+    {**results("name,z\nn03,4.5\n"), **stored(TOML)},
+    "next",
+    'Add it, or set column = "NAME" in botorch-lse.toml',
+    Way(stored(TOML.replace('"y"', '"z"')), holds=values(4.5)),
 )
 case(
     "measurements:_Reader._value#1",
