@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from linear_operator.utils.warnings import NumericalWarning
 
 from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
@@ -99,6 +100,8 @@ def carry_out(run: Run, call: argparse.Namespace) -> None:
         # What predictions and values were worth is said in sentences.
         warnings.simplefilter("ignore", CalibrationWarning)
         warnings.simplefilter("ignore", DataWarning)
+        # That a step of a fit was too long, which another one makes good.
+        warnings.simplefilter("ignore", NumericalWarning)
         if call.command == "next":
             next_command(run)
         elif call.command == "answer":

@@ -2,10 +2,13 @@ r"""What the results show, said with lines of files and remedies that a table ha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import pytest
+from linear_operator.utils.warnings import NumericalWarning
 
+from botorch_lse.cli import commands
 from botorch_lse.surrogate.remarks import DataWarning
 from tests.cli.lab import HILL, NEXT, Lab, Line, hill
 
@@ -93,6 +96,17 @@ def test_noise_that_is_a_guess_can_be_measured(lab: Lab) -> None:
         "botorch-lse.toml", stored.replace("replicates = false", "replicates = true")
     )
     assert "the noise is a guess" not in lab.call("answer --details")
+
+
+def test_a_step_of_a_fit_that_was_too_long_is_no_news(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    def told(*_: object) -> None:
+        warnings.warn("A not p.d., added jitter", NumericalWarning, stacklevel=1)
+
+    monkeypatch.setattr(commands, "next_command", told)
+    lab.call(FIRST)
+    assert not len(recwarn)
 
 
 def test_a_forecast_beyond_the_table_is_a_symptom(lab: Lab) -> None:
