@@ -107,9 +107,9 @@ class Candidates:
         labels = {_known(table, name, "words") for name in words}
         own = table.column(column)
         chosen = tuple(
-            known
+            there
             for name in inputs
-            if (known := _known(table, name, "inputs")) not in ignored
+            if (there := _known(table, name, "inputs")) not in ignored
         )
         if not chosen:
             with faults.noted():

@@ -294,10 +294,10 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
         sheet = results
     files = (results,) if sheet is results else (results, sheet)
     there = tuple(table for table in files if table is not None)
-    for table in there:
+    for own in there:
         for name in candidates.table.header:
             with faults.noted():
-                table.column(name)  # which may have another unit
+                own.column(name)  # which may have another unit
     faults.check()
     reader = _Reader(candidates, found, there)
     sources, earlier = found.sources, Earlier()
