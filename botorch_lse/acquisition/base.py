@@ -161,7 +161,8 @@ def by_itself(
         model: With one output or several.
         transform: From ``check_outputs``; others than such a scalarisation stay.
     """
-    if isinstance(transform, ScalarizedPosteriorTransform) and not transform.offset:
+    # A class of the user's may do more than its weights say.
+    if type(transform) is ScalarizedPosteriorTransform and not transform.offset:
         weights: Any = transform.weights
         if sorted(weights.tolist()) == [0.0] * (len(weights) - 1) + [1.0]:
             return named_output(model, transform)
@@ -403,11 +404,25 @@ def pending_matrix(X_pending: Any, model: Model) -> Tensor | None:
     return X_pending if len(X_pending) else None
 
 
+def _pending(acqf: Any) -> Tensor | None:
+    # Pickles of 0.1 have the points by the other name.
+    own = acqf.__dict__
+    points: Tensor | None = own.get("_pending", own.get("X_pending"))
+    return points
+
+
 def _assign(acqf: Any, X_pending: Tensor | None) -> None:
-    acqf.set_X_pending(X_pending)
+    if "_is_assigning" in acqf.__dict__:  # by a user's own `set_X_pending`
+        acqf._pending = X_pending
+        return
+    acqf._is_assigning = True
+    try:
+        acqf.set_X_pending(X_pending)
+    finally:
+        del acqf._is_assigning
 
 
-PENDING: Any = property(lambda acqf: acqf.__dict__.get("_pending"), _assign)
+PENDING: Any = property(_pending, _assign)
 """The property ``X_pending``, since BoTorch's wrappers assign it.
 ``set_X_pending`` keeps the points as ``_pending``."""
 

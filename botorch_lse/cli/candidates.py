@@ -104,6 +104,7 @@ class Candidates:
         key = None if key is None else _known(table, key, "key")
         ignored = tuple(_known(table, name, "ignore") for name in ignore)
         by_log = tuple(_known(table, name, "logs") for name in logs)
+        by_log = tuple(name for name in by_log if name not in ignored)
         labels = {_known(table, name, "words") for name in words}
         own = table.column(column)
         chosen = tuple(
@@ -111,6 +112,11 @@ class Candidates:
             for name in inputs
             if (there := _known(table, name, "inputs")) not in ignored
         )
+        if inputs and not chosen:
+            raise ValueError(
+                f"{table.name}: expected `ignore` to leave one of `inputs`, but it "
+                f"names all: {', '.join(ignored)}. Name other `inputs`."
+            )
         if not chosen:
             with faults.noted():
                 others = _other_results(table, own, open)

@@ -191,13 +191,14 @@ class Table:
                 found[loose] = None if loose in found else name
         return found
 
-    def column(self, wanted: str) -> str | None:
+    def column(self, wanted: str, has_unit: bool = False) -> str | None:
         r"""The header's name for a column; ``None`` if the file has no such column.
 
         Capitals do not matter, nor a unit behind one of two names, "strength (MPa)".
 
         Args:
             wanted: The name as somebody else wrote it.
+            has_unit: Whether what is in brackets behind it is a unit, not a remark.
 
         Raises:
             ValueError: If the name fits several columns, or one of another unit.
@@ -216,7 +217,7 @@ class Table:
             if found:
                 ends = (name[len(without_unit(name)) :] for name in (wanted, found))
                 units = {re.sub(r"[][()\s]", "", end).casefold() for end in ends}
-                if len(units - {""}) > 1:
+                if has_unit and len(units - {""}) > 1:
                     raise ValueError(
                         f"{self.name}: expected the column {wanted!r}, but got "
                         f"{found!r}. If these are two units, convert the values and "

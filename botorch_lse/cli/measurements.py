@@ -295,9 +295,9 @@ def measurements(found: Settings, candidates: Candidates) -> Measurements:
     files = (results,) if sheet is results else (results, sheet)
     there = tuple(table for table in files if table is not None)
     for own in there:
-        for name in candidates.table.header:
+        for name in candidates.inputs:
             with faults.noted():
-                own.column(name)  # which may have another unit
+                own.column(name, has_unit=True)  # which may be another one
     faults.check()
     reader = _Reader(candidates, found, there)
     sources, earlier = found.sources, Earlier()
@@ -364,7 +364,7 @@ class _Reader:
         Raises:
             ValueError: If it has none, or one of another unit than other tables.
         """
-        column = table.column(self.found.column)
+        column = table.column(self.found.column, has_unit=True)
         if column is None:
             raise ValueError(
                 f"{table.name}: expected the column {self.found.column!r} of what is "
@@ -372,8 +372,9 @@ class _Reader:
                 f"{self.found.notation.advice('column', 'NAME')}.{table.doubt}"
             )
         if column != without_unit(column):
-            for other in (self.candidates.table, *self.others):
-                other.column(column)
+            for other in self.others:
+                if self.found.column not in other.header:
+                    other.column(column, has_unit=True)
         return column
 
     def entries(self, table: Table | None) -> list[Entry]:
@@ -454,7 +455,8 @@ class _Reader:
             found.file("history"), found.encoding, found.names, takes_workbooks=True
         )
         column, named = self.column_of(table), column_of_sources(table, "of what")
-        absent = [name for name in own.inputs if table.column(name) is None]
+        asked = {name: table.column(name, has_unit=True) for name in own.inputs}
+        absent = [name for name, there in asked.items() if there is None]
         if absent:
             raise ValueError(
                 f"{table.name}: expected the inputs of {own.table.name}, but column "

@@ -273,8 +273,9 @@ class Settings:
                 "Expected `out` to be another file than the candidates, which are "
                 f"never written, but got {self.out}. Name another sheet."
             )
-        history = self.file("history")
-        if others := [name for name in FILES[:3] if self.file(name) == history]:
+        history = None if self.history is None else self.file("history").resolve()
+        same = (name for name in FILES[:3] if self.file(name).resolve() == history)
+        if others := list(same):
             raise ValueError(
                 "Expected `history` to be a table of earlier values alone, but got "
                 f"{self.history}, which is `{others[0]}`. Leave it out, or name "

@@ -427,8 +427,8 @@ class GaussianAlgorithm(Algorithm):
             "guarantee if the function varies faster elsewhere than where it was "
             "measured."
         )
-        n, wanted = self.model.n_deciding(), self.model.wanted_to_decide
-        if n < wanted:
+        n, model = self.model.n_deciding(), self.model
+        if n < (wanted := max(model.wanted, model.wanted_to_decide)):
             words += (
                 f" The budget allows {n} of the {wanted} measurements that come before "
                 "a decision."

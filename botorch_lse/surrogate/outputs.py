@@ -837,7 +837,7 @@ class GaussianProcesses:
         before = torch.cat((fits.measured, request.pending))
         n_rows = before.unique().numel()
         done, repeats = len(before) - n_rows, self.n_repeats
-        if self.n_deciding() < self.wanted_to_decide + repeats:
+        if self.n_deciding() < max(self.wanted, self.wanted_to_decide) + repeats:
             # The budget ends before all that a decision needs: most is for new rows.
             repeats = min(repeats, self.n_deciding() // 3)
         new = min(self.wanted, self.n_first - repeats) - n_rows

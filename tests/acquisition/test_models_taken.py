@@ -32,6 +32,7 @@ from botorch_lse.acquisition import (
     RanjanImprovement,
     Straddle,
     UFunction,
+    qNegMaxPosteriorVariance,
     qTruVaR,
 )
 from botorch_lse.acquisition.covariance import ExactCovariance, JointCovariance
@@ -225,6 +226,18 @@ def test_an_output_that_a_transform_takes_is_one_by_itself(
     assert isinstance(acqf.covariance, ExactCovariance)
     wanted = case.cls(model(), **options)(POINTS)
     torch.testing.assert_close(acqf(POINTS), wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_transform_of_the_users_is_taken_as_it_is() -> None:
+    class Tenfold(ScalarizedPosteriorTransform):
+        def forward(self, posterior: Any, X: Any = None) -> Any:
+            return ScalarizedPosteriorTransform(10 * self.weights)(posterior)
+
+    own = ModelListGP(SingleTaskGP(X, -Y), model()).eval()
+    second = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    found = qNegMaxPosteriorVariance(own, TARGETS, posterior_transform=Tenfold(second))
+    wanted = qNegMaxPosteriorVariance(model(), TARGETS)
+    torch.testing.assert_close(found(POINTS), 100 * wanted(POINTS))
 
 
 def test_a_sum_of_outputs_is_taken_as_it_is() -> None:

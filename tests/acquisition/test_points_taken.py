@@ -13,6 +13,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from botorch.optim import optimize_acqf_discrete
+from torch import Tensor
 
 from botorch_lse.acquisition import (
     LSEAmbiguity,
@@ -124,3 +125,21 @@ def test_classes_of_one_point_follow_a_model_as_they_say(cls: Any) -> None:
     follows = cls is MaxVariance  # the others hold the model's prior and data
     torch.testing.assert_close(acqf(X), cls(own)(X) if follows else before)
     assert not torch.allclose(cls(own)(X), before)
+
+
+def test_a_class_of_the_users_may_keep_pending_points_as_botorch_does() -> None:
+    class Kept(Straddle):
+        def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+            self.X_pending = X_pending
+
+    acqf = Kept(model(), 0.6, X_pending=TARGETS[:2])
+    assert acqf.X_pending.tolist() == TARGETS[:2].tolist()
+    acqf.X_pending = TARGETS[:1]
+    assert acqf.X_pending.tolist() == TARGETS[:1].tolist()
+
+
+def test_pending_points_of_earlier_pickles_are_found() -> None:
+    acqf = Straddle(model(), 0.6, X_pending=TARGETS[:2])
+    wanted = acqf(TARGETS[1:, None])
+    acqf.__dict__["X_pending"] = acqf.__dict__.pop("_pending")
+    torch.testing.assert_close(acqf(TARGETS[1:, None]), wanted)

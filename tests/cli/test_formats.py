@@ -52,6 +52,18 @@ def test_each_file_keeps_its_own_style(lab: Lab) -> None:
     assert len(lab.read("results.csv", ";")) == 5
 
 
+def test_a_remark_in_brackets_is_no_unit(lab: Lab) -> None:
+    text = HILL.replace("x,name", "x(in),name,x(out),y(last)")
+    lab.write("candidates.csv", re.sub(r"(n\d\d)", r"\1,7,", text))
+    lab.write("results.csv", "name,x(in),y,y(sd)\nn03,3,3.95,0.1\n")
+    call = f"{NEXT} --inputs x(in) --ignore x(out)"
+    assert "1 measured" in lab.call(call)
+    lab.fill("sheet.csv", lambda line: hill({"x": line["x(in)"]}))
+    assert "5 measured" in lab.call("next")
+    assert list(lab.read("results.csv")[0])[:4] == ["name", "x(in)", "y", "y(sd)"]
+    assert {line["y(sd)"] for line in lab.read("results.csv")} == {"0.1", ""}
+
+
 def test_units_stand_in_names_and_may_be_left_out(lab: Lab) -> None:
     lab.write("candidates.csv", HILL.replace("x,name", "x (mm),Name"))
     lab.write("results.csv", "X,strength (MPa)\n3,3.95\n9.0000001,9.95\n")

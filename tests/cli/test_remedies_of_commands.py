@@ -446,6 +446,14 @@ case(
 )
 WRONG = results("name,y\nn3,4.5\n")
 case(
+    "candidates:Candidates.of#1",
+    table("x,z,name\n0,1,a\n2,2,b\n4,5,c\n"),
+    f"{CALL} --inputs x --ignore x",
+    "expected `ignore` to leave one of `inputs`, but it names all: x. Name other",
+    Way(call=f"{CALL} --inputs z --ignore x"),
+    Way(call=f"{CALL} --inputs x,z --ignore x --logs x --words x"),
+)
+case(
     "candidates:Candidates.find#1",
     WRONG,
     CALL,
@@ -1149,14 +1157,15 @@ case(
     Way(call=call_with("--out next.csv")),
 )
 NOW = results("name,source,x,y\nn03,now,3,4.5\n")
-case(
-    "settings:Settings.__post_init__#10",
-    {**NOW, **stored(f'{TOML}history = "./results.csv"\n')},
-    "next",
-    "but got ./results.csv, which is `results`. Leave it out, or name another table",
-    Way(stored(TOML), holds=values(4.5)),
-    Way({**stored(f'{TOML}history = "old.csv"\n'), "old.csv": NOW["results.csv"]}),
-)
+for own in ("./results.csv", "old/../results.csv"):
+    case(
+        "settings:Settings.__post_init__#10",
+        {**NOW, **stored(f'{TOML}history = "{own}"\n')},
+        "next",
+        f"but got {own}, which is `results`. Leave it out, or name another table",
+        Way(stored(TOML), holds=values(4.5)),
+        Way({**stored(f'{TOML}history = "old.csv"\n'), "old.csv": NOW["results.csv"]}),
+    )
 case(
     "settings:Settings.__post_init__#11",
     stored(f"{TOML}max_repeats = 0\n"),
