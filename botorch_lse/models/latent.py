@@ -83,7 +83,7 @@ With ``PLAIN`` 1.4 times as many rows of maps had a wrong class after 100 of 1,0
 NARROW = Priors(0.38, 0.5, 0.7, True, 2.0, 2.83, 1.0, 2.0, True)
 """The priors where the function rises along some inputs.
 An intensity of a wide range, such as decibels, has slopes a hundred times the usual.
-With the rise and the factor of ``GUESSED`` probabilities were off by 1.4 to 1.9 times
+With the rise and the factor of ``GUESSED`` probabilities were off by 1.7 to 1.9 times
 as much after 50 answers, and intervals of 95 % held 77 to 80 % of them in place of 87
 to 99 %."""
 GUESSED = Priors(0.36, 0.5, 0.7, True, 3.0)
