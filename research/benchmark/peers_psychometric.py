@@ -1,4 +1,4 @@
-r"""Psychometric functions: published ones, and fifteen that nobody chose.
+r"""Psychometric functions: published ones, and fifteen of our own.
 
 The published ones are those on which models of psychometric functions are compared:
 contrast sensitivity and two problems of discrimination (``peers outcomes``), detection

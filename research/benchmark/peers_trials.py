@@ -6,13 +6,14 @@ trials that batches need, as a share, for the scores that single trials have, in
 over the problems.
 
 *Rising inputs.* Published psychometric functions, and fifteen of two, three and five
-inputs that nobody chose: a threshold and a slope that depend smoothly on the others,
-and five shapes between. The level is 0.75. Rows are chosen by the default in batches of
-10, or quasi-randomly, with ``increasing`` and without. Scores are Brier scores of sides
-and, as in publications, errors of the field: how far the predicted probability of a yes
-is off, the mean and the root of the mean square; and of the threshold: how far off the
-intensity is at which the predicted median reaches the level, as a share of its range.
-Held are the latent values between -2.5 and 2.5 that intervals of 95 % hold.
+inputs: a threshold and a slope that depend smoothly on the others, and five shapes
+between. On eight of these, of two and three inputs, priors were chosen. The level is
+0.75. Rows are chosen by the default in batches of 10, or quasi-randomly, with
+``increasing`` and without. Scores are Brier scores of sides and, as in publications,
+errors of the field: how far the predicted probability of a yes is off, the mean and the
+root of the mean square; and of the threshold: how far off the intensity is at which the
+predicted median reaches the level, as a share of its range. Held are the latent values
+between -2.5 and 2.5 that intervals of 95 % hold.
 """
 
 from __future__ import annotations
