@@ -405,7 +405,7 @@ def pending_matrix(X_pending: Any, model: Model) -> Tensor | None:
 
 
 def _pending(acqf: Any) -> Tensor | None:
-    # Pickles of 0.1 have the points by the other name.
+    # Pickles of earlier versions have the points by the name of the property.
     own = acqf.__dict__
     points: Tensor | None = own.get("_pending", own.get("X_pending"))
     return points

@@ -82,7 +82,7 @@ CRISP = Priors(1.0, 0.7, 1.0, False, 8.0)
 With ``PLAIN`` 1.4 times as many rows of maps had a wrong class after 100 of 1,000."""
 NARROW = Priors(0.38, 0.5, 0.7, True, 2.0, 2.83, 1.0, 2.0, True)
 """The priors where the function rises along some inputs.
-An intensity of a wide range, such as decibels, has slopes a hundred times the usual.
+An intensity of a wide range, such as decibels, has slopes ten to forty times the usual.
 With the rise and the factor of ``GUESSED`` probabilities were off by 1.7 to 1.9 times
 as much after 50 answers, and intervals of 95 % held 77 to 80 % of them in place of 87
 to 99 %."""
@@ -91,7 +91,7 @@ GUESSED = Priors(0.36, 0.5, 0.7, True, 3.0)
 They hardly correct a scale that is too small: with ``NARROW`` intervals of 95 % held
 82 % of functions drawn from a process. Nor do they show how steep a function is, so
 that the wide prior of ``NARROW`` made rising ones too sure: on three published problems
-intervals held 71 to 91 % in place of 85 to 98 %."""
+intervals held 71 to 92 % in place of 85 to 98 %."""
 MEAN_SPREAD = 1.0
 """The prior standard deviation of the latent mean, in units; its prior mean is 0."""
 FARTHEST_MEAN = 4.0
