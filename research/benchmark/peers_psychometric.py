@@ -114,10 +114,14 @@ AUDIOGRAMS = {
 }
 ALL = PROBLEMS | {"novel detection, 2-D": Problem(2, LEVEL, novel_detection, {})}
 ALL |= AUDIOGRAMS | FUNCTIONS
-PUBLISHED = {
-    "discrimination, 2-D": (1,),
-    "novel detection, 2-D": (1,),
-    "contrast sensitivity, 6-D": (0, 4),
-    "discrimination, 8-D": (0,),
-} | dict.fromkeys(AUDIOGRAMS, (1,))
-"""The inputs with which a published problem rises: intensities, contrast and size."""
+PUBLISHED: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "discrimination, 2-D": ((1,), ()),
+    "novel detection, 2-D": ((1,), ()),
+    "contrast sensitivity, 6-D": ((0, 1, 4), (5,)),
+    "discrimination, 8-D": ((0,), ()),
+} | dict.fromkeys(AUDIOGRAMS, ((1,), ()))
+"""The inputs with which a published problem rises and falls, the intensity first.
+
+With contrast, luminance (the pedestal) and size a pattern is seen better, with its
+eccentricity worse, as any text on vision says; frequencies have a best one.
+"""

@@ -57,6 +57,8 @@ RISING = {
     "increasing, quasi-random": (True, True),
 }
 """For each method whether it knows what rises, and whether rows are quasi-random."""
+OURS = ((0,), ())
+"""The inputs with which our functions rise and fall."""
 CONTEXTS, STEPS = 100, 401
 """The other inputs, and the steps of a rising one, by which thresholds are compared."""
 
@@ -93,8 +95,9 @@ def run(job: Job) -> Sequence[Run]:
     names = [f"x{j + 1}" for j in range(problem.d)]
     pool = Pool(cube(ROWS, problem.d, job.seed), names=names)
     outcome, goal = Binary(guess=problem.chance), Above(problem.level)
-    risen = [names[j] for j in PUBLISHED.get(job.problem, (0,))] if knows else []
-    model = GaussianProcess(outcome=outcome, increasing=risen)
+    along = PUBLISHED.get(job.problem, OURS) if knows else ((), ())
+    risen, fallen = ([names[j] for j in columns] for columns in along)
+    model = GaussianProcess(outcome=outcome, increasing=risen, decreasing=fallen)
     strategy = Strategy(pool, goal, model=model, batch_size=q)
     p = Binary().value(problem.latent(pool.X))
     generator = torch.Generator().manual_seed(job.seed)
@@ -146,7 +149,7 @@ def _threshold_error(name: str, posterior: PoolPosterior, level: Tensor) -> Tens
     problem = ALL[name]
     if name not in PUBLISHED and name not in FUNCTIONS:
         return torch.tensor(torch.nan)
-    rising, *_ = PUBLISHED.get(name, (0,))
+    (rising, *_), _ = PUBLISHED.get(name, OURS)
     lines = cube(CONTEXTS, problem.d, TEST_SEED).unsqueeze(1).repeat(1, STEPS, 1)
     lines[..., rising] = torch.linspace(0, 1, STEPS, dtype=lines.dtype)
     p = Binary().value(problem.latent(lines.flatten(0, 1))).view(CONTEXTS, STEPS)
