@@ -60,7 +60,9 @@ leaves three quarters of the wrong rows that ten blind rows for each input leave
 FIRST_OF_RESULTS = 4
 """The number of initial rows for each input where results are no values.
 An answer of yes or no says so little that rules chose by models that were wrong: of
-runs that began with ten rows, some knew less than rows spread evenly had told."""
+runs that began with ten rows, some knew less than rows spread evenly had told. Where it
+is known along which inputs they rise, ``LEAST_FIRST`` suffice: a line is a better guide
+than even rows, most of which have an intensity that makes the answer certain."""
 DECIDING_PER_INPUT = 10
 """The number of measurements per input before a learnt model decides anything.
 With ``2 (d + 1)`` a default model, on functions with hidden regions, said too early
@@ -160,7 +162,8 @@ class GaussianProcesses:
             return sum(self.layout.first_of_sources)
         each = FIRST_PER_INPUT * self._n_inputs + 2
         if self.has_outcomes:
-            each = FIRST_OF_RESULTS * self._n_inputs
+            rises = all(output.rising or output.falling for output in self.outputs)
+            each = 0 if rises else FIRST_OF_RESULTS * self._n_inputs
         each = max(each, LEAST_FIRST)
         share = int(SHARE_FIRST * len(self.pool) / self.layout.n_each)
         each = min(each, max(share, REPEATS)) * self.layout.n_each

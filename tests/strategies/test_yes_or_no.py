@@ -502,6 +502,28 @@ def test_a_probability_that_rises_is_learnt_from_half_of_the_pool():
     assert errors[1] < 0.5 * errors[0]
 
 
+@pytest.mark.parametrize("d", [2, 5, 9])
+def test_first_rows_are_fewer_where_it_is_known_what_rises(d):
+    pool, n_first = Pool(SobolEngine(d, seed=1).draw(600, dtype=torch.float64)), []
+    for named in ({}, {"increasing": [0]}, {"decreasing": [1]}):
+        model = GaussianProcess(outcome=Binary(), **named)
+        parts = Strategy(pool, Above(LEVEL), model=model).parts
+        n_first.append(parts.model.n_first)
+        assert parts.model.n_deciding() == 10 * d  # as ever
+    assert n_first == [max(4 * d, 10), 10, 10]
+
+
+@pytest.mark.parametrize("named", ["increasing", "decreasing"])
+def test_a_threshold_at_an_end_is_found_where_first_answers_are_alike(named):
+    X = SobolEngine(5, scramble=True, seed=0).draw(600, dtype=torch.float64)
+    model = GaussianProcess(outcome=Binary(), **{named: [0]})
+    strategy = Strategy(Pool(X), Above(LEVEL), model=model, batch_size=10,
+                        max_observations=60)  # fmt: skip
+    p = (X[:, 0] > 0.97) if named == "increasing" else (X[:, 0] < 0.03)
+    state = played(strategy, p.double())
+    assert set(state.history.y.unique().tolist()) == {0.0, 1.0}
+
+
 @pytest.mark.slow
 def test_slopes_are_not_too_sure_where_the_rule_chose_the_rows():
     X = SobolEngine(2, scramble=True, seed=3).draw(300, dtype=torch.float64)
