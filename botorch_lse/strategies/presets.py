@@ -102,7 +102,8 @@ class GPStrategy(Strategy):
             a row may become undecided again.
         n_initial: Measurements placed by maximal variance before the rule takes over,
             rounded up to whole rounds. Default 0 for fixed models, else ``2 d + 2``
-            (a word is one input), at least ten and at most a quarter of the pool. The
+            (a word is one input; ``4 d`` of an ``outcome``, or ten if it rises or falls
+            along inputs), at least ten and at most a quarter of the pool. The
             rule then works with a model of the values so far. That decides nothing
             before ``10 d`` rows (each level of a word has a place) are measured: with
             few data a fitted model is far too sure. A number that is given holds for
