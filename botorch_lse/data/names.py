@@ -548,6 +548,23 @@ def with_index(table: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index(level=free).reset_index(drop=True)
 
 
+def repeated(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    r"""The rows of a table ``n`` times, with labels that somebody gave as columns.
+
+    Args:
+        table: ``N`` rows; labels without a name are put in a column ``label``.
+        n: How often.
+    """
+    if not is_counted(table.index):
+        free = "label_lse" if "label" in table else "label"
+        names = [free + str(i or "") for i in range(table.index.nlevels)]
+        own = zip(table.index.names, names, strict=True)
+        table = table.rename_axis(
+            [free if name is None else name for name, free in own]
+        )
+    return pd.concat([with_index(table)] * n, ignore_index=True)
+
+
 def _name(name: Any) -> str:
     r"""The name of a column, each letter in its one composed form."""
     return unicodedata.normalize("NFC", str(name))

@@ -56,6 +56,7 @@ from botorch_lse.data.names import (
     is_counted,
     named_lines,
     places_of,
+    repeated,
 )
 
 if TYPE_CHECKING:
@@ -808,7 +809,7 @@ class Pool:
         level = torch.arange(K, dtype=torch.float64).repeat_interleave(N).unsqueeze(-1)
         table = None
         if self.table is not None:
-            table = pd.concat([self.table] * K, ignore_index=True)
+            table = repeated(self.table, K)
             table[NOISE_LEVEL] = level.squeeze(-1).long().numpy()
         return Pool(
             torch.cat((self.X.repeat(K, 1), level), dim=-1),
@@ -940,7 +941,7 @@ class Pool:
 
         number = real_vector(each, argument, M, argument.removesuffix("s"))
         described = pd.DataFrame(self.X.numpy(), columns=list(columns))
-        table = pd.concat([self.table if self.table is not None else described] * M)
+        table = repeated(described if self.table is None else self.table, M)
         table[column] = [name for name in names for _ in range(N)]
         number = number.repeat_interleave(N).unsqueeze(-1)
         return Pool(
@@ -948,7 +949,7 @@ class Pool:
             costs=numbers(costs, "costs"),
             noise_var=None if noise is None else numbers(noise, "noise_var"),
             names=(*columns, column),
-            table=table.reset_index(drop=True),
+            table=table,
             weights=None if self.weights is None else self.weights.repeat(M),
             total=None if self.total is None else M * self.total,
             is_sample=self.is_sample,

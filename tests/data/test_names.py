@@ -381,3 +381,28 @@ def test_names_of_inputs_and_outputs_of_pools() -> None:
     levels = pd.Series({"fast": 1.0, "slow": 0.1})
     rates = Pool([[0.0]]).at_noise_levels(levels, pd.Series({"slow": 9.0, "fast": 2.0}))
     assert rates.costs.tolist() == [2.0, 9.0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("index", "columns"),
+    [
+        (["s1", "s2"], {"label": ["s1", "s2"]}),
+        (pd.Index([7, 9], name="site"), {"site": [7, 9]}),
+        (pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), {"label": ["a", "b"]}),
+        (None, {}),
+    ],
+)
+def test_labels_of_rows_that_are_repeated_stay_in_the_table(
+    index: Any, columns: dict[str, list[Any]]
+) -> None:
+    pool = Pool(pd.DataFrame({"x": [0.0, 1.0]}, index=index))
+    sources = pool.at_sources(("coarse", "fine"), costs=(1, 50))
+    outputs, levels = pool.at_outputs(2, (1, 2)), pool.at_noise_levels([1, 2], [2, 1])
+    for many in (sources, outputs, levels):
+        for name, labels in columns.items():
+            assert many.to_frame()[name].tolist() == 2 * labels
+        assert many.d == 2
+    assert list(sources.once(2).to_frame())[: len(columns)] == list(columns)
+    taken = pool.to_frame().assign(label=0)
+    if index is not None and taken.index.names == [None]:
+        assert "label_lse" in Pool(taken).at_outputs(2, (1, 2)).to_frame()
