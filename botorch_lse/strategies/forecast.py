@@ -223,13 +223,13 @@ class OutputPlan:
         return self.covariance[point] - past[:, point] @ past
 
 
-def smallest(suffices: Callable[[int], bool]) -> int | None:
-    r"""The smallest ``n`` that suffices, within about 5 %; ``None`` above ``MOST``."""
+def smallest(suffices: Callable[[int], bool], most: int) -> int | None:
+    r"""The smallest ``n`` that suffices, within about 5 %; ``None`` above ``most``."""
+    if not suffices(most):
+        return None
     high = 1
-    while not suffices(high):
-        high *= 2
-        if high > MOST:
-            return None
+    while high < most and not suffices(high):
+        high = min(2 * high, most)
     low, steps = high / 2, HALVINGS
     while steps > 0 and high - low > 1:
         middle = round((low * high) ** 0.5)

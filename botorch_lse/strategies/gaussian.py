@@ -117,6 +117,11 @@ ENDLESS = (
     "larger `epsilon`, end by `max_observations`, or look for a wrong value."
 )
 """The advice of a forecast that ended where no number is worth the wait."""
+EDGES = (
+    "Edges of classes take most of them: the map of the likeliest classes is good long "
+    "before."
+)
+"""The same of classes, which have no ``epsilon``."""
 ALL_EQUAL = "All values are equal, so that measuring a row again tells nothing more."
 """The sentence of an answer with undecided rows to which repeats add nothing."""
 ONE_EQUAL = "All values of an output are equal, so that no row is measured again."
@@ -1391,7 +1396,9 @@ class GaussianAlgorithm(Algorithm):
         r"""The expected number of further evaluations until everything is decided."""
         found, n = self._forecast(belief, told), len(self.items)
         if found.more_than is not None:
-            return replace(found, basis=ENDLESS)
+            return replace(
+                found, basis=EDGES if self.goal.facts.class_names else ENDLESS
+            )
         if found.observations is None or found.observations <= n:
             return found
         words = (
@@ -1517,10 +1524,13 @@ class GaussianAlgorithm(Algorithm):
             sides = self._with_regions(ahead, width, width).sides
             return not bool((sides.side == UNDECIDED).any())
 
+        most = most_worth_saying(len(self.pool))
+        needed = smallest(suffices, most)
         return Forecast(
-            smallest(suffices),
+            needed,
             "By the optimal design of one batch that decides every row at the current "
             "means and the width of the next round.",
+            most if needed is None else None,
         )
 
     def _at_rows(

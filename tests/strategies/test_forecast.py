@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_lse import Observations, Pool
+from botorch_lse import Above, GaussianProcess, Observations, Pool
 from botorch_lse.papers import (
     APEStrategy,
     GEGEBudgetStrategy,
@@ -20,7 +20,11 @@ from botorch_lse.papers import (
 )
 from botorch_lse.planning import Relaxation
 from botorch_lse.strategies import (
+    Below,
+    Binary,
+    Classes,
     GEGEStrategy,
+    Goal,
     LSEStrategy,
     MELKStrategy,
     MILKStrategy,
@@ -30,7 +34,11 @@ from botorch_lse.strategies import (
     gaussian,
     row_forecast,
 )
-from botorch_lse.strategies.forecast import observations_needed, planned_for_all
+from botorch_lse.strategies.forecast import (
+    observations_needed,
+    planned_for_all,
+    smallest,
+)
 from botorch_lse.strategies.row_forecast import MOST_STEPS, planned_observations
 from tests.covering import more_in_full
 from tests.reference.dense_gp import DenseGP
@@ -53,6 +61,41 @@ def test_needed_observations_equal_the_closed_form(beta: float) -> None:
         {**BARE, "X": variance.sqrt().diag(), "target_weights": gaps**-2.0}, unit=1.0
     )
     assert observations_needed(relaxation, beta) == pytest.approx(exact, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "goal", [Classes(("a", "b", "c")), Above(0.5) & Below(0.6, output=1)]
+)
+def test_forecasts_of_small_pools_say_what_does_not_suffice(goal: Goal) -> None:
+    generator = torch.Generator().manual_seed(3)
+    X = torch.rand(60, 2, generator=generator, dtype=torch.float64)
+    rows, y = torch.arange(40), X[:40]
+    model = GaussianProcess(noise_std=1.0)
+    if isinstance(goal, Classes):
+        labels = (X[rows, 0] > 0.4).long() + (X[rows].sum(-1) > 1.3).long()
+        model = GaussianProcess(outcome=Binary())
+        y = goal.results([goal.names[k] for k in labels])
+    strategy = Strategy(Pool(X), goal, model=model, batch_size=10)
+    state = strategy.tell(strategy.init(seed=0), Observations(rows, y))
+    forecast = state.forecast()
+    assert forecast.observations is None
+    assert forecast.more_than == 10_000
+    assert ("likeliest classes" in str(forecast)) == isinstance(goal, Classes)
+
+
+def test_the_smallest_number_that_suffices() -> None:
+    asked = list[int]()
+
+    def suffices(n: int) -> bool:
+        asked.append(n)
+        return n >= wanted
+
+    for wanted in (1, 2, 7, 90, 1000):
+        assert wanted <= (smallest(suffices, 1000) or 0) <= max(1.07 * wanted, 1)
+    wanted = 1001
+    asked.clear()
+    assert smallest(suffices, 1000) is None
+    assert asked == [1000]
 
 
 def test_the_number_of_evaluations_is_found_with_few_designs(monkeypatch) -> None:

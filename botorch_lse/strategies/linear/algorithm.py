@@ -53,7 +53,7 @@ from botorch_lse.strategies.algorithm import (
     facts_for_audits,
     judge_of,
 )
-from botorch_lse.strategies.forecast import Forecast, smallest
+from botorch_lse.strategies.forecast import MOST, Forecast, smallest
 from botorch_lse.strategies.loop import SimulatedRun
 from botorch_lse.surrogate.burn_in import BurnInData
 
@@ -786,7 +786,7 @@ class LinearAlgorithm(Algorithm):
             f"Assumes the estimated gaps of the {belief.open.numel()} undecided items "
             "and an optimal design."
         )
-        return Forecast(smallest(suffices), basis)
+        return Forecast(smallest(suffices, MOST), basis)
 
 
 # --- planning -------------------------------------------------------------------------
