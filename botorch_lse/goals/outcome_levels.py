@@ -63,6 +63,10 @@ class LatentRegion(Region):
         r"""The names of the classes, as it was asked."""
         return self.asked.class_names
 
+    @property
+    def _promise(self) -> str:  # with accuracies in the units of what was asked
+        return self.asked._promise
+
     def in_words(self, name_of: Callable[[Above], str]) -> str:
         r"""The region in words, as it was asked."""
         return self.asked.in_words(name_of)

@@ -16,7 +16,7 @@ from botorch_lse.data.excursion_volume import Content
 from botorch_lse.data.observations import Observations
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.base import Goal
-from botorch_lse.models.outcomes import Quantity
+from botorch_lse.models.outcomes import LogNormal, Quantity
 from botorch_lse.strategies.devices import Door
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.surrogate.remarks import Remark
@@ -221,6 +221,8 @@ class AuditFacts:
             known, and its side not enough.
         noise_in_words: The noise that is known, in words.
         least: The measurements of a row without which nothing is known of it.
+        scales: For each output the scale on which judges compare it; ``None``, and
+            default: as it is told.
     """
 
     n_outputs: int = 1
@@ -229,6 +231,7 @@ class AuditFacts:
     needs_repeats: bool = False
     noise_in_words: str = "Gaussian noise of the given standard deviation"
     least: int = 1
+    scales: tuple[LogNormal | None, ...] = ()
 
 
 class Auditable(Protocol):
@@ -284,7 +287,7 @@ def judge_of(goal: Goal, mean: Sequence[Tensor]) -> Judge | None:
     assert region is not None  # it has a level
     if region.only_comparison is None:
         return RegionJudge(region)
-    return LevelJudge(region.level, goal.epsilon, goal.facts.level is not None)
+    return LevelJudge(region.level, region.accuracies[0], goal.facts.level is not None)
 
 
 def auditable(algorithm: Algorithm) -> Auditable:

@@ -1219,7 +1219,9 @@ class GaussianAlgorithm(Algorithm):
             return AuditFacts(told, noise_in_words=words, least=judge.least)
         is_stated = all(output.known_noise is not None for output in self.model.outputs)
         knows_noise = is_stated or self.model.is_fixed
-        return facts_for_audits(self.goal, knows_noise=knows_noise)
+        facts = facts_for_audits(self.goal, knows_noise=knows_noise)
+        scales = tuple(output.scale for output in self.model.outputs)
+        return facts if facts is None else replace(facts, scales=scales)
 
     def audit_judge(self, belief: Belief) -> Judge:
         r"""The judge by which an audit compares values with the present claim."""

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_lse import Pool
 from botorch_lse.data.observations import History, Observations
@@ -88,6 +89,7 @@ def check_same(logs, state) -> None:
     close(found.upper, reference.upper.exp())
     close(found.mean, reference.mean.exp())
     close(found.probability_above, reference.probability_above)
+    assert torch.equal(reference.contradicted, found.contradicted)
 
 
 @pytest.mark.some(0, slow=2)
@@ -114,18 +116,43 @@ def test_a_run_equals_one_that_is_told_logarithms(noise: str, batch: int) -> Non
     torch.testing.assert_close(sigma, mean * log_sigma.expm1(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.slow
-def test_an_audited_run_ends_as_with_logarithms() -> None:
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (lambda level, least: Above(level(LEVEL), epsilon=least or 4.0)),
+        (lambda level, least: Above(level(LEVEL))),
+        (lambda level, least: Between(level(5.0), level(100.0), epsilon=least or 4.0)),
+    ],
+)
+def test_an_audited_run_ends_as_with_logarithms(asked) -> None:
+    # Of both levels of the band, and so of neither, 4 are the least share at 100.
+    level = 100.0 if asked(float, None).facts.level is None else LEVEL
     logs, state = pair(
-        Above(math.log(LEVEL)),
-        Above(LEVEL),
+        asked(math.log, math.log(1 + 4 / level)),
+        asked(float, None),
         n_rounds=60,
         model={"noise_std": 0.05},
         batch_size=8,
         audit=(0.2, 0.2),
     )
     assert state.stop_reason == logs.stop_reason == "audited"
-    check_same(logs, state)
+    reference, found = logs.classification, state.classification
+    for own in (reference, found):
+        assert not own.contradicted.any()
+        assert "rule out" not in own.guarantee
+    assert torch.equal(reference.above, found.above)
+    has_accuracy = "by more than" in reference.guarantee
+    assert ("wrong by more than epsilon (" in found.guarantee) == has_accuracy
+
+
+def test_accuracies_are_said_in_the_units_of_the_level() -> None:
+    kernel = ScaleKernel(RBFKernel()).double()
+    for outcome, level in ((LogNormal(), LEVEL), (Binary(), 0.5)):
+        noise = 0.05 if isinstance(outcome, LogNormal) else None
+        model = GaussianProcess(kernel, outcome=outcome, noise_std=noise)
+        strategy = Strategy(pool_of(), Above(level, epsilon=0.125), model=model)
+        state = strategy.tell(strategy.init(0), Observations([0, 9], [1.0, 1.0]))
+        assert "right up to epsilon = 0.125" in state.classification.guarantee
 
 
 @pytest.mark.slow

@@ -64,12 +64,12 @@ def test_needed_observations_equal_the_closed_form(beta: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "goal", [Classes(("a", "b", "c")), Above(0.5) & Below(0.6, output=1)]
+    "goal", [Classes(("a", "b", "c")), Above(6.0) & Below(7.2, output=1)]
 )
 def test_forecasts_of_small_pools_say_what_does_not_suffice(goal: Goal) -> None:
     generator = torch.Generator().manual_seed(3)
     X = torch.rand(60, 2, generator=generator, dtype=torch.float64)
-    rows, y = torch.arange(40), X[:40]
+    rows, y = torch.arange(40), 12 * X[:40]
     model = GaussianProcess(noise_std=1.0)
     if isinstance(goal, Classes):
         labels = (X[rows, 0] > 0.4).long() + (X[rows].sum(-1) > 1.3).long()

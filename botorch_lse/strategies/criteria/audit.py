@@ -597,19 +597,27 @@ class Audit(Criterion):
         if within is not None:  # of rows that are open by now the claim alone says it
             within = (within | ~is_same) & (labels != UNKNOWN)
         above = labels == judge.n_classes - 1
+        parts = answer.outputs or (answer,)
+        scales = _facts_of(run).scales or (None,) * len(parts)
+        # An accuracy on another scale is no number of the units of `y`.
+        up_to = " by more than epsilon" if judge.up_to and any(scales) else judge.up_to
         words = (
             f"Audited: with probability at least {written(1 - self.delta)} over the "
             "random draws, whatever the function and the model, at most "
             f"{self._share(claim):.3g} of the {len(claim.rows)} {judge.drawn_in_words} "
-            f"not measured before the audit are wrong{judge.up_to}{judge.about} "
+            f"not measured before the audit are wrong{up_to}{judge.about} "
             f"({len(claim.judged)} draws; assumes {self._noise_in_words(note, run)})."
         )
         # It may rest on values by which a model is not believed, or another one.
-        parts = answer.outputs or (answer,)
-        ends = [part.lower for part in parts], [part.upper for part in parts]
         against = torch.zeros_like(above)
         if len(parts) == judge.n_outputs:  # there are bounds of each
-            against = judge.ruled_out(labels, *ends)
+            ends = [(part.lower, part.upper) for part in parts]
+            pairs = zip(ends, scales, strict=True)
+            ends = [
+                x if s is None else (s.latent(x[0]), s.latent(x[1])) for x, s in pairs
+            ]
+            lower, upper = zip(*ends, strict=True)
+            against = judge.ruled_out(labels, lower, upper)
         if bool(against.any()):
             words += (
                 f" The model's intervals rule out the confirmed side of "
