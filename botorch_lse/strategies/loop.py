@@ -70,6 +70,8 @@ MOST_AT_ONCE = 2048
 Each is planned beside those before it, so that the time grows with the square: half a
 minute in a pool of a thousand rows, and an hour for ten times as many."""
 
+ByRound = Mapping[int, Sequence[int]] | Sequence[tuple[int, int | Sequence[int]]] | None
+"""Rows by round, or pairs of a round and rows."""
 MOST_COMPARED = 256
 """The largest group of unlabelled values that is compared with a batch of its size.
 Planning that batch again takes half a second in a pool of a thousand rows."""
@@ -440,9 +442,9 @@ class Strategy(ABC):
         observations: Observations,
         seed: int = 0,
         *,
-        abandoned: Mapping[int, Sequence[int]] | None = None,
-        plans: Mapping[int, Sequence[int]] | None = None,
-        excluded: Sequence[tuple[int, Sequence[int]]] = (),
+        abandoned: ByRound = (),
+        plans: ByRound = (),
+        excluded: ByRound = (),
     ) -> State:
         r"""The state after all observations, the same as after telling round by round.
 
@@ -452,15 +454,15 @@ class Strategy(ABC):
                 plans; the rest is told together, and each value of it counts as a look
                 at the intervals.
             seed: The seed of ``init``.
-            abandoned: Rows used up without a result, by round.
+            abandoned: Rows used up without a result: ``state.abandoned``, or rows by
+                round. Without them values of later rounds wait for theirs.
             plans: The rows asked for, by round, where they were stored; other plans are
                 computed again when they are needed.
-            excluded: Rows that were excluded, as ``state.excluded`` has them: pairs of
-                a round and rows.
+            excluded: Rows that were excluded: ``state.excluded``, or rows by round.
 
         Raises:
-            ValueError: If ``abandoned`` or ``plans`` is no dictionary of rows by round,
-                ``excluded`` is no sequence of pairs, or as ``tell`` says.
+            ValueError: If rows by round are neither a dictionary nor pairs, or as
+                ``tell`` says.
         """
         if not isinstance(observations, Observations):
             raise ValueError(
@@ -471,9 +473,9 @@ class Strategy(ABC):
         observations.check_rows(self.pool)
         observations = observations.of_outputs(self.outputs)
         state = self.init(seed)
-        lost = _rows_by_round(abandoned, "abandoned", len(self.pool))
-        asked = _rows_by_round(plans, "plans", len(self.pool))
-        out = _exclusions(excluded, len(self.pool))
+        lost = _together(_by_round(abandoned, "abandoned", len(self.pool)))
+        asked = _together(_by_round(plans, "plans", len(self.pool)))
+        out = _by_round(excluded, "excluded", len(self.pool))
         if observations.round is None and not (lost or asked or out):
             return self._replay_bare(state, observations)
         last = deque(self._replayed(state, observations, lost, asked, out), maxlen=1)
@@ -505,15 +507,19 @@ class Strategy(ABC):
             yield state
 
     def _replay_bare(self, state: State, observations: Observations) -> State:
-        start, told, places = state, 0, torch.arange(len(observations))
+        told, places = 0, torch.arange(len(observations))
+        whole = start = (state, told)  # after complete rounds
         while told < len(observations):
             one = observations.select(places[told : told + 1])
             is_asked = bool(matching(one.indices, self._unfilled(state)).any())
             if not (is_asked or self.algorithm.facts.needs_its_rows):
                 break
             state, told = self.tell(state, one), told + 1
-        if self.algorithm.facts.size_is_open and told < len(observations):
-            state, told = start, 0  # calls of other sizes may have asked for the first
+            whole = (state, told) if state.plan is None else whole
+        if told < len(observations):
+            # Calls of other sizes may have asked for the first, and an open plan does
+            # not wait for rows that nobody asked for any more.
+            state, told = start if self.algorithm.facts.size_is_open else whole
         rest = observations.select(places[told:])
         label = state.round + looks_of_all(state, rest)
         return self.tell(state, rest.at_round(label))
@@ -939,46 +945,33 @@ def each_of(std: Any, n_outputs: int) -> tuple[float, ...] | None:
     return tuple(std) if isinstance(std, Sequence) else (std,) * n_outputs
 
 
-def _rows_by_round(given: Any, name: str, n_rows: int) -> dict[int, Tensor]:
-    r"""The rows of the pool by round, read from an argument of ``replay``.
+def _by_round(given: Any, name: str, n_rows: int) -> list[tuple[int, Tensor]]:
+    r"""Rounds with rows of the pool, read from an argument of ``replay``.
 
     Raises:
-        ValueError: If it is no such dictionary.
+        ValueError: If it is no dictionary from rounds to rows, and no pairs of both.
     """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
+    given = () if given is None else given
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    is_list = isinstance(pairs, Sequence) and not isinstance(pairs, str)
+    if not is_list or not all(isinstance(p, Sequence) and len(p) == 2 for p in pairs):
         raise ValueError(
-            f"Expected `{name}` to be a dictionary from rounds to rows, but got "
-            f"{type(given).__name__}. Write `{{0: [3, 7]}}`."
-        )
-    return {
-        whole_number(label, f"a round of {name}", 0): row_indices(
-            rows, f"{name}[{label}]", n_rows
-        )
-        for label, rows in given.items()
-    }
-
-
-def _exclusions(given: Any, n_rows: int) -> list[tuple[int, Tensor]]:
-    r"""The checked argument ``excluded`` of ``replay``.
-
-    Raises:
-        ValueError: If it is no sequence of pairs of a round and rows of the pool.
-    """
-    is_list = isinstance(given, Sequence) and not isinstance(given, str)
-    if not is_list or not all(isinstance(p, Sequence) and len(p) == 2 for p in given):
-        raise ValueError(
-            "Expected `excluded` to be pairs of a round and rows, but got "
-            f"{given!r}. Take `state.excluded`, or write `[(0, [3, 7])]`."
+            f"Expected `{name}` to be a dictionary from rounds to rows, or pairs of a "
+            f"round and rows, but got {given!r}. Write `{{0: [3, 7]}}`."
         )
     return [
         (
-            whole_number(label, "a round of excluded", 0),
-            row_indices(rows, f"the rows excluded in round {label}", n_rows),
+            whole_number(label, f"a round of {name}", 0),
+            row_indices(rows, f"{name}[{label}]", n_rows),
         )
-        for label, rows in given
+        for label, rows in pairs
     ]
+
+
+def _together(pairs: Sequence[tuple[int, Tensor]]) -> dict[int, Tensor]:
+    r"""All rows of each round."""
+    labels = {label for label, _ in pairs}
+    return {k: torch.cat([own for label, own in pairs if label == k]) for k in labels}
 
 
 def looks(group: Observations, last: int) -> int:

@@ -90,6 +90,36 @@ def test_replay_in_mid_round_gives_the_same_remaining_batch(case: StrategyCase) 
 
 
 @pytest.mark.some(4)
+@batches
+def test_replay_takes_what_a_state_lost(case: StrategyCase, batch_size: int) -> None:
+    strategy = make(case, batch_size=batch_size)
+    state = strategy.init(seed=3)
+    for i in range(4):
+        rows = strategy.ask(state).order
+        out = rows[:1] if i == 1 else rows[:0]
+        left = told(remove(rows, out).tolist(), 10 * i)
+        state = strategy.tell(state, left, abandoned=out)
+    assert len(state.abandoned) == 1
+    by_round = {round_: [row] for round_, row in state.abandoned}
+    for abandoned in (state.abandoned, by_round):
+        again = strategy.replay(state.observations, 3, abandoned=abandoned)
+        assert_same(strategy, again, state)
+
+
+@pytest.mark.some(4)
+@every
+def test_replay_without_labels_uses_all_values_in_any_order(case: StrategyCase) -> None:
+    strategy = make(case, batch_size=4)
+    if strategy.algorithm.facts.needs_its_rows:
+        pytest.skip("learns nothing from rows that it did not ask for")
+    asked = strategy.ask(strategy.init(seed=0)).order.tolist()
+    others = [row for row in range(20) if row not in asked]
+    for rows in (asked[:2] + others, others + asked[:2], asked + others):
+        found = strategy.replay(told(rows), seed=0)
+        assert len(found.history) == len(rows)
+
+
+@pytest.mark.some(4)
 @every
 def test_replay_without_labels_takes_what_was_planned_for_its_rounds(
     case: StrategyCase,
@@ -641,11 +671,12 @@ def test_strategy_or_call_says_how_large_a_batch_is() -> None:
             cls(Pool(torch.eye(3)), batch_size=0, **given)
 
 
-@pytest.mark.parametrize("name", ["plans", "abandoned"])
+@pytest.mark.parametrize("name", ["plans", "abandoned", "excluded"])
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1], r"to be a dictionary from rounds to rows, but got list. Write `{0: "),
+        ([1], r"to be a dictionary from .* or pairs of .*, but got \[1\]. Write `{0: "),
+        (7, r"to be a dictionary from .* or pairs of .*, but got 7. Write `{0: "),
         ({"a": [1]}, "to be a whole number, but got 'a'"),
         ({0: ["a"]}, r"\[0\]` to hold whole numbers, but got str 'a'"),
         ({0: [99]}, r"\[0\]` to be rows of the pool, 0 to 35, but got 99"),

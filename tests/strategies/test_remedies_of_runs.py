@@ -217,28 +217,17 @@ def a_state_to_replay(_: Path) -> Going:
     assert len(strategy.replay(Observations(rows, y)).observations) == 2
 
 
-@case("loop:_rows_by_round#1", "Write `{0: [3, 7]}`")
-def abandoned_rows_without_a_round(_: Path) -> Going:
-    strategy = lse()
+@case("loop:_by_round#1", "Write `{0: [3, 7]}`")
+def rows_without_a_round(_: Path) -> Going:
+    strategy, nothing = lse(), Observations.empty()
     rows = strategy.ask(strategy.init()).order.tolist()
     bare: Any = rows
-    yield lambda: strategy.replay(Observations.empty(), abandoned=bare)
-    assert strategy.replay(Observations.empty(), abandoned={0: rows}).round == 1
-
-
-@case("loop:_exclusions#1", "Take `state.excluded`, or write `[(0, [3, 7])]`")
-def excluded_rows_without_a_round(_: Path) -> Going:
-    strategy = lse()
+    yield lambda: strategy.replay(nothing, abandoned=bare)
+    assert strategy.replay(nothing, abandoned={0: rows}).round == 1
     state = strategy.exclude(strategy.init(), [3])
-    bare: Any = [3]
-    nothing = Observations.empty()
-    yield lambda: strategy.replay(nothing, excluded=bare)
-    for excluded in (state.excluded, [(0, [3])]):
+    for excluded in (state.excluded, [(0, [3])], {0: [3]}):
         again = strategy.replay(nothing, excluded=excluded)
         assert again.excluded_rows.tolist() == [3]
-
-
-# --- constructors -------------------------------------------------------------------
 
 
 @case("loop:Strategy._check_rounds#1", "Write `Pool(X)`")
