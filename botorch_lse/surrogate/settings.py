@@ -182,6 +182,11 @@ class GaussianProcess:
             wanted = "to name other inputs than `increasing`"
             came = f"got {names[min(both)]!r} in both"
             raise ValueError(complaint("decreasing", wanted, came))
+        if (rising or falling) and self.history is None:
+            X = layout.candidates.X  # along what is the same in all rows nothing rises
+            differ = [bool((column != column[0]).any()) for column in X.unbind(dim=-1)]
+            rising = tuple(c for c in rising if differ[c])
+            falling = tuple(c for c in falling if differ[c])
         return GaussianProcesses(
             pool,
             tuple(

@@ -513,6 +513,25 @@ def test_first_rows_are_fewer_where_it_is_known_what_rises(d):
     assert n_first == [max(4 * d, 10), 10, 10]
 
 
+def test_an_input_that_is_the_same_everywhere_changes_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(60, 2, generator=generator, dtype=torch.float64)
+    pool = Pool(torch.cat((X, torch.full((60, 1), 3.0).double()), dim=-1))
+    drawn = torch.rand(40, generator=generator, dtype=torch.float64)
+    answers = (drawn < torch.special.ndtr(6 * X[:40, 0] - 3)).double()
+    told = Observations(range(40), answers)
+    means = []
+    for named in ({"increasing": [0]}, {"increasing": [0, 2]}):
+        for more in ({}, {"decreasing": [1]}):
+            model = GaussianProcess(outcome=Binary(), **named, **more)
+            strategy = Strategy(pool, Above(0.75), model=model)
+            state = strategy.tell(strategy.init(0), told)
+            means.append(state.classification.mean)
+    torch.testing.assert_close(means[0], means[2])
+    torch.testing.assert_close(means[1], means[3])
+    assert not torch.allclose(means[0], means[1])
+
+
 @pytest.mark.parametrize("named", ["increasing", "decreasing"])
 def test_a_threshold_at_an_end_is_found_where_first_answers_are_alike(named):
     X = SobolEngine(5, scramble=True, seed=0).draw(600, dtype=torch.float64)
