@@ -6,6 +6,7 @@ with the points that were measured.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def acquisition_options(generation_strategy: Any) -> dict[str, Any]:
     for node in generation_strategy.nodes_by_name.values():
         for spec in node.generator_specs:
             options = spec.generator_kwargs.get("botorch_acqf_options") or {}
-            found = dict(options) if {"threshold", "goal"} & {*options} else found
+            found = options if {"threshold", "goal"} & {*options} else found
     return found
 
 
@@ -110,10 +111,8 @@ def model_answer(
             "Expected an objective of one metric, which the level is about, but got "
             f'{names or "none"}. Write `client.configure_optimization(objective="y")`.'
         )
-    adapter = None
-    if generation_strategy is not None:
-        adapter = _adapter_of_all_data(experiment, generation_strategy)
-    if adapter is None or not adapter.can_predict:
+    adapter = _adapter_of_all_data(experiment, generation_strategy)
+    if adapter is None:
         raise ValueError(
             "Expected a `generation_strategy` whose model predicts "
             f"{names[0]!r}, but it has none yet. "
@@ -138,37 +137,53 @@ def model_answer(
 
 
 def _adapter_of_all_data(
-    experiment: Experiment, generation_strategy: GenerationStrategy
+    experiment: Experiment, generation_strategy: GenerationStrategy | None
 ) -> Adapter | None:
-    r"""The generator's fitted adapter; one fitted anew where data came since.
+    r"""The adapter of a node that was begun; fitted anew where data came since.
 
-    Ax fits only when it is asked for a trial. What it fits then is left as it is.
+    Ax fits only when it is asked for a trial, by the node that makes it, and stores no
+    fit. What it fits is left as it is.
     """
-    adapter = generation_strategy.adapter
-    specs = generation_strategy.current_node.generator_specs
-    spec = next((one for one in specs if one._fitted_adapter is adapter), None)
-    if adapter is None or spec is None or not adapter.can_predict:
-        return adapter
-    now = extract_experiment_data(experiment, adapter._data_loader_config)
-    if now.observation_data.equals(adapter.get_training_data().observation_data):
-        return adapter
-    return spec.generator_enum(experiment=experiment, **spec.generator_kwargs)
+    if generation_strategy is None:
+        return None
+    options = acquisition_options(generation_strategy)
+    current = generation_strategy.current_node
+    begun = [
+        spec
+        for node in reversed(generation_strategy.nodes_by_name.values())
+        for spec in node.generator_specs
+        if node.trials_from_node or (node is current and spec._fitted_adapter)
+    ]
+    # The model of the level comes first; Sobol, which has none, is passed over.
+    key = "botorch_acqf_options"
+    begun.sort(key=lambda spec: spec.generator_kwargs.get(key) is not options)
+    for spec in begun:
+        anew = partial(spec.generator_enum, experiment, **spec.generator_kwargs)
+        adapter = spec._fitted_adapter or anew()
+        if adapter.can_predict:
+            now = extract_experiment_data(experiment, adapter._data_loader_config)
+            known = adapter.get_training_data().observation_data
+            return adapter if now.observation_data.equals(known) else anew()
+    return None
 
 
 def _until_a_model(
     experiment: Experiment, generation_strategy: GenerationStrategy | None
 ) -> str:
     r"""The steps, in words, until the generator has a model."""
-    if generation_strategy is None:
-        return "Call `client.set_generation_strategy`."
-    node = generation_strategy.current_node
+    node = None if generation_strategy is None else generation_strategy.current_node
+    if node is None or (node.trials_from_node and not node.transition_criteria):
+        return (
+            "Call `client.set_generation_strategy`, with a node that has an "
+            "`acquisition_generator_spec`."
+        )
     left = [
         criterion.num_till_threshold(experiment, node.trials_from_node)
         for criterion in node.transition_criteria
         if isinstance(criterion, TrialBasedCriterion)
     ]
     ask = "ask for the next trial: `client.get_next_trials(1)`."
-    if (n := max(left, default=0)) > 0:
+    if (n := max([int(experiment.lookup_data().df.empty), *left])) > 0:
         return f"Complete {n} more trials, then {ask}"
     return f"{ask[0].upper()}{ask[1:]}"
 

@@ -78,13 +78,11 @@ class LevelSetOverview(Analysis):
         }
         whole = _drawable(OverviewAnalysis().compute(**given))
         has_node = bool(level_set_nodes(generation_strategy)[1])
-        if experiment is None or not (
-            has_node or acquisition_options(generation_strategy)
-        ):
+        is_ours = has_node or acquisition_options(generation_strategy)
+        if experiment is None or not is_ours:
             return whole
-        cards: list[Analysis] = [ModelAnalysis()]
-        if has_node:
-            cards = [make() for make in CARDS]
+        makers = CARDS if has_node else (ModelAnalysis,)
+        cards: list[Analysis] = [make() for make in makers]
         suitable = [c for c in cards if c.validate_applicable_state(**given) is None]
         if not suitable:
             return whole

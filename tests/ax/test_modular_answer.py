@@ -19,7 +19,7 @@ from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 
 from botorch_lse import Above, Below
-from botorch_lse.acquisition import Straddle
+from botorch_lse.acquisition import ExpectedFeasibility, Straddle
 from botorch_lse.ax import ModelAnalysis, acquisition_generator_spec, level_set
 from botorch_lse.ax.modular import sobol_points
 
@@ -120,6 +120,48 @@ def test_the_answer_knows_what_came_since_the_last_trial_was_asked_for():
     assert row["side"] == "below"
 
 
+def to_sobol_and_back():
+    r"""A run that has left the node of the acquisition function."""
+    sobol, again = (GeneratorSpec(Generators.SOBOL, {"seed": k}) for k in (0, 1))
+    spec = acquisition_generator_spec(ExpectedFeasibility, {"threshold": 0.5})
+    nodes = [
+        GenerationNode(
+            name="first",
+            generator_specs=[sobol],
+            transition_criteria=[MinTrials(threshold=3, transition_to="ours")],
+        ),
+        GenerationNode(
+            name="ours",
+            generator_specs=[spec],
+            transition_criteria=[MinTrials(threshold=1, transition_to="last")],
+        ),
+        GenerationNode(name="last", generator_specs=[again]),
+    ]
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=PARAMETERS[:1], name="back")
+    client.configure_optimization(objective="y")
+    client.set_generation_strategy(GenerationStrategy(nodes=nodes, name="back"))
+    for _ in range(5):
+        for trial, parameters in client.get_next_trials(1).items():
+            client.complete_trial(trial, {"y": (parameters["x"], 0.01)})
+    assert client._generation_strategy.current_node_name == "last"
+    return client
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_loaded", [pytest.param(True, marks=pytest.mark.slow), 0])
+def test_the_answer_outlives_the_node_of_the_acquisition_function(is_loaded, tmp_path):
+    client = to_sobol_and_back()
+    if is_loaded:
+        client.save_to_json_file(str(tmp_path / "run.json"))
+        client = Client.load_from_json_file(str(tmp_path / "run.json"))
+    table = level_set(client)  # by a model of all data
+    assert table["n_observations"].sum() == 5
+    assert (table["mean"] - table["x"]).abs().max() < 0.1
+    given = client._experiment, client._generation_strategy
+    assert ModelAnalysis(0.5, n=8).validate_applicable_state(*given) is None
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_goal_of_one_level_is_a_level():
     wanted = level_set(fitted({"threshold": 0.5, "beta": 4.0}, STEEP))
@@ -155,8 +197,9 @@ def test_before_there_is_a_model_it_says_so():
 
 @pytest.mark.slow  # Ax's own sensitivity analysis
 @pytest.mark.filterwarnings("ignore")
-def test_the_overview_begins_with_the_models_answer():
-    (overview,) = client_of().compute_analyses(display=False)
+@pytest.mark.parametrize("run", [client_of, to_sobol_and_back])
+def test_the_overview_begins_with_the_models_answer(run):
+    (overview,) = run().compute_analyses(display=False)
     assert overview.children[0].title == "The answer by the model"
 
 

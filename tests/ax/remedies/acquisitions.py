@@ -1,6 +1,7 @@
 r"""Acquisition functions, constraints as a goal, costs, the modular generator."""
 
 import pandas as pd
+from ax.adapter.registry import Generators
 from ax.api.client import Client
 from ax.core.objective import Objective
 from ax.core.optimization_config import OptimizationConfig
@@ -8,6 +9,9 @@ from ax.core.outcome_constraint import OutcomeConstraint
 from ax.core.parameter import ParameterType, RangeParameter
 from ax.core.parameter_constraint import ParameterConstraint
 from ax.core.search_space import SearchSpace
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
 
 import botorch_lse.ax
 from botorch_lse import Pool
@@ -279,6 +283,42 @@ def trials_enough_but_no_model_yet(_):
     yield lambda: level_set(client)
     client.get_next_trials(1)
     assert len(level_set(client)) > 1000
+
+
+@case("modular:model_answer#3", "Complete 1 more trials, then ask")
+def trials_enough_but_no_data_yet(_):
+    client = modular(STRADDLE, n=0)
+    trials = client.get_next_trials(2)
+    yield lambda: level_set(client)
+    for trial in trials:
+        complete(client, [trial], (float(trial), 0.1))
+    client.get_next_trials(1)
+    assert len(level_set(client)) > 1000
+
+
+@case("modular:model_answer#3", "Complete 1 more trials, then ask")
+def no_data_for_the_first_node(_):
+    spec = acquisition_generator_spec(Straddle, {"threshold": 0.5})
+    client = modular(STRADDLE, n=0)
+    node = GenerationNode("LSE", [spec])
+    client.set_generation_strategy(GenerationStrategy(nodes=[node], name="LSE"))
+    yield lambda: level_set(client)
+    complete(client, [client.attach_trial({"heat": 0.2, "dose": 0.5})])
+    client.get_next_trials(1)
+    assert len(level_set(client)) > 1000
+
+
+@case("modular:model_answer#3", "with a node that has an `acquisition_generator_spec`")
+def nodes_without_a_model(_):
+    client, analysis = modular(STRADDLE, n=1), ModelAnalysis(threshold=0.5, n=8)
+    sobol = GenerationNode("Sobol", [GeneratorSpec(Generators.SOBOL)])
+    client.set_generation_strategy(GenerationStrategy(nodes=[sobol], name="Sobol"))
+    complete(client, client.get_next_trials(1))
+    yield lambda: analysis.compute(client._experiment, client._generation_strategy)
+    node = GenerationNode("LSE", [STRADDLE])
+    client.set_generation_strategy(GenerationStrategy(nodes=[node], name="LSE"))
+    client.get_next_trials(1)
+    assert analysis.compute(client._experiment, client._generation_strategy)
 
 
 @case("modular:model_answer#3", "Call `client.set_generation_strategy`")
