@@ -36,6 +36,7 @@ from torch.quasirandom import SobolEngine
 from botorch_lse import plotting
 from botorch_lse._numerals import written
 from botorch_lse._validation import finite_number, whole_number
+from botorch_lse.ax.ledger import is_left_out
 from botorch_lse.confidence import classify
 from botorch_lse.confidence.regions import Regions
 from botorch_lse.data.classification import Classification
@@ -83,7 +84,7 @@ def model_answer(
 
     Returns:
         The answer, whose pool is the Sobol points followed by those that were measured;
-        the measurements; and the level.
+        the measurements, without those that ``LevelSetNode`` leaves out; and the level.
 
     Raises:
         ValueError: If no level is given or known, there is not one metric, or the
@@ -121,6 +122,15 @@ def model_answer(
     records = sobol_points(experiment.search_space, whole_number(n, "n", 1), seed)
     data = experiment.lookup_data().df
     data = data[(data["metric_name"] == names[0]) & np.isfinite(data["mean"])]
+    trials = data["trial_index"].map(experiment.trials)
+    steps = data.get("step", [np.nan] * len(data))
+    data = data.loc[
+        [
+            not is_left_out(trial, arm)
+            and (pd.isna(step) or not trial.status.is_early_stopped)
+            for trial, arm, step in zip(trials, data["arm_name"], steps, strict=True)
+        ]
+    ]
     arms = experiment.arms_by_name
     measured = [dict(arms[name].parameters) for name in data["arm_name"]]
     features = [ObservationFeatures(parameters=r) for r in (*records, *measured)]

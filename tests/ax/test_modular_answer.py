@@ -1,12 +1,15 @@
 r"""Tables and cards after Ax's modular generator, where there is no pool."""
 
+import pandas as pd
 import pytest
 import torch
 from ax.adapter.registry import Generators
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core import (
+    Arm,
     ChoiceParameter,
+    Data,
     FixedParameter,
     ParameterConstraint,
     ParameterType,
@@ -160,6 +163,33 @@ def test_the_answer_outlives_the_node_of_the_acquisition_function(is_loaded, tmp
     assert (table["mean"] - table["x"]).abs().max() < 0.1
     given = client._experiment, client._generation_strategy
     assert ModelAnalysis(0.5, n=8).validate_applicable_state(*given) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_values_that_the_model_leaves_out_do_not_count_as_measured():
+    client = fitted({"threshold": 0.5}, STEEP)
+    wanted = level_set(client)
+    for x, is_failed in ((0.3, False), (0.4, True)):
+        trial = client.attach_trial({"x": x})
+        client.attach_data(trial, {"y": (99.0, 0.01)})
+        mark = client.mark_trial_failed if is_failed else client.mark_trial_abandoned
+        mark(trial)
+    trial = client.attach_trial({"x": 0.6})  # stopped before its last value
+    client.attach_data(trial, {"y": (1.0, 0.01)}, progression=3)
+    client.mark_trial_early_stopped(trial)
+    arms = client._experiment.new_batch_trial()
+    arms.add_arms_and_weights([Arm({"x": 0.7}, "kept"), Arm({"x": 0.8}, "gone")])
+    arms.mark_running(no_runner_required=True)
+    arms.mark_arm_abandoned("gone")
+    arms.mark_completed()
+    rows = [
+        {"trial_index": arms.index, "arm_name": name, "metric_name": "y",
+         "metric_signature": "y", "mean": 2.0, "sem": 0.01}
+        for name in ("kept", "gone")
+    ]  # fmt: skip
+    client._experiment.attach_data(Data(df=pd.DataFrame(rows)))
+    told = level_set(client).query("n_observations > 0")["x"].tolist()
+    assert told == [*wanted.query("n_observations > 0")["x"], 0.7]
 
 
 @pytest.mark.filterwarnings("ignore")
