@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -53,6 +54,7 @@ from botorch_lse.strategies.algorithm import (
     NOT_CONFIRMED,
     OUT_OF_REACH,
 )
+from botorch_lse.strategies.criteria.audit import audits
 from botorch_lse.strategies.gaussian import ADVICE, ALL_EQUAL
 from botorch_lse.surrogate.remarks import DataWarning
 
@@ -68,9 +70,12 @@ ENDS = {
 }
 """The sentences that say why a run ended, by its stop reason."""
 CHECK_A_FEW = (
-    "Candidates called above or below are so by a model learnt from your values; check "
-    f"a few, or add the line `audit = true` to {DEFAULT_FILE}, and `next` will have "
-    "some drawn at random checked. (More on what that is worth: --details.)"
+    "Candidates {} are so by a model learnt from your values; check a few{}. "
+    "(More on what that is worth: --details.)"
+)
+OR_AUDIT = (
+    f", or add the line `audit = true` to {DEFAULT_FILE}, and `next` will have some "
+    "drawn at random checked"
 )
 IN_TABLES = {
     ANOTHER_MODEL: "or measure more",
@@ -288,7 +293,14 @@ def closing(run: Run) -> str:
     audit = _OF_AUDIT.search(answer.guarantee)
     if audit:
         return audit[0]
-    return "" if bool(answer.undecided.all()) else CHECK_A_FEW
+    if bool(answer.undecided.all()):
+        return ""
+    strategy, advice = run.strategy, ""
+    with suppress(ValueError):  # where the settings would refuse one
+        audits(strategy.algorithm, True, strategy.pool, strategy.max_repeats)
+        advice = OR_AUDIT
+    called = "decided" if answer.class_names else "called above or below"
+    return CHECK_A_FEW.format(called, advice)
 
 
 def details(run: Run) -> str:
@@ -531,15 +543,11 @@ def by_class(run: Run) -> list[str]:
     answer = run.answer
     assert answer.classes is not None  # it is asked for classes
     assert answer.likeliest is not None
-    counts = answer.classes[~answer.undecided].bincount(
-        minlength=len(answer.class_names)
-    )
-    parts = [
-        f"{n} {name}"
-        for n, name in zip(counts.tolist(), answer.class_names, strict=True)
-    ]
+    names = answer.class_names
+    counts = answer.classes[~answer.undecided].bincount(minlength=len(names)).tolist()
+    parts = [f"{n} {name}" for n, name in zip(counts, names, strict=True)]
     sides = f"{', '.join(parts)}, {int(answer.undecided.sum())} undecided"
-    found = Counter(answer.class_names[k] for k in answer.likeliest.tolist())
+    found = Counter(names[k] for k in answer.likeliest.tolist())
     sizes = ", ".join(f"{n} {name}" for name, n in found.most_common())
     said = f"The likeliest classes, decided or not: {sizes}."
     return [f"{run.result_column}: {sides}.", said]

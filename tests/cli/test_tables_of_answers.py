@@ -417,3 +417,29 @@ def test_an_audit_tries_drawn_candidates_until_they_are_clear(lab: Lab) -> None:
 
 def test_an_audit_may_be_asked_for(lab: Lab) -> None:
     assert "sheet.csv: " in lab.call(f"{CALL} --audit")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", ["", " --max-repeats 1"])
+def test_an_audit_of_classes_is_advised_where_the_settings_take_one(
+    lab: Lab, most: str
+) -> None:
+    told = [f"n{x:02d},{phase({'x': str(x)})}" for x in range(20)]
+    with_results(lab, *told, header="name,phase")
+    said = lab.call(f"{PHASES.replace('next', 'answer')}{most}")
+    assert "Candidates decided are so by a model learnt from your values; check" in said
+    assert ("add the line `audit = true`" in said) is (not most)
+    file = lab.folder / "botorch-lse.toml"
+    file.write_text(f"{file.read_text()}audit = true\n")
+    if most:
+        assert "or leave `audit` out" in lab.refused("next")
+    else:
+        lab.call("next")
+
+
+def test_no_audit_of_counts_is_advised(lab: Lab) -> None:
+    with_results(lab, *(f"n{x:02d},{30 * (x > 9)}" for x in range(20)))
+    call = CALL.replace("yes-no", "counts").replace("0.75", "5").replace("0.1", "0.5")
+    said = lab.call(f"{call.replace('next', 'answer')} --beta 4 --first 10")
+    assert "above or below are so by a model learnt from your values; check a " in said
+    assert "audit" not in said
