@@ -41,7 +41,7 @@ from botorch_lse.confidence.calibration import (
     recent,
     share_within,
 )
-from botorch_lse.data.classification import SIDES
+from botorch_lse.data.classification import SIDES, Classification
 from botorch_lse.strategies import State
 from botorch_lse.strategies.algorithm import (
     ALL_ABOVE,
@@ -79,14 +79,13 @@ OR_AUDIT = (
 )
 IN_TABLES = {
     ANOTHER_MODEL: "or measure more",
-    "measured rows lie": "measured candidates lie",
-    "New rows come first": "New candidates come first",
     "give `max_observations`, or an `audit` that tests rows": (
         "set budget, or audit, which tests candidates"
     ),
     "give `max_observations`": "set budget",
     "excluded rows": "candidates that are not measurable",
-    "Rows around them": "Candidates around them",
+    "Rows ": "Candidates ",
+    " rows": " candidates",
 }
 """The words of strategies, and those for somebody with a table and no code."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -290,9 +289,9 @@ def follow(run: Run) -> None:
 def closing(run: Run) -> str:
     r"""Advice in a sentence on what to make of an answer, audited or not."""
     answer = run.sides
-    audit = _OF_AUDIT.search(answer.guarantee)
+    audit = _OF_AUDIT.search(_claim(run, answer))
     if audit:
-        return audit[0]
+        return _in_table_words(audit[0])
     if bool(answer.undecided.all()):
         return ""
     strategy, advice = run.strategy, ""
@@ -303,12 +302,18 @@ def closing(run: Run) -> str:
     return CHECK_A_FEW.format(called, advice)
 
 
+def _claim(run: Run, answer: Classification) -> str:
+    r"""The claim about an answer; rows of old sources are no candidates left out."""
+    said = answer.guarantee
+    return said if run.measured.excluded else said.replace(EXCLUDED, "").strip()
+
+
 def details(run: Run) -> str:
     r"""The worth of the answer: predictions, claim and assumptions."""
     state = run.state
     if not state.history.n_measured:
         return ""
-    guarantee = state.classification.guarantee.replace(EXCLUDED, "").strip()
+    guarantee = _claim(run, state.classification)
     if run.stop_reason is not None:  # the summary has said it
         guarantee = guarantee.replace(ALL_EQUAL, "").strip()
     for remark in state.remarks:  # the summary has said the others

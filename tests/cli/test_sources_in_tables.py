@@ -19,6 +19,7 @@ from botorch_lse import (
     Pool,
     Strategy,
 )
+from botorch_lse.cli.commands import closing, details
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import settings
 from tests.cli.lab import HILL, Lab, Line, goes_on_after_any_interruption, hill
@@ -472,3 +473,24 @@ def test_an_audit_draws_at_the_target_alone(lab: Lab) -> None:
     assert "candidates drawn at random confirmed it" in said
     state = run_of().state
     assert state.is_done
+
+
+@pytest.mark.parametrize(
+    "audit", [pytest.param("--audit 0.2,0.2", marks=pytest.mark.slow), ""]
+)
+@pytest.mark.parametrize("is_out", [False, True])
+def test_candidates_were_excluded_only_where_somebody_said_so(
+    lab: Lab, audit: str, is_out: bool
+) -> None:
+    lab.write("2025.csv", OLD)
+    told = "".join(f"n{x:02d},{hill({'x': str(x)})}\n" for x in range(0, 19, 2))
+    lab.write("results.csv", f"name,y\n{told}" + "n19,n/a\n" * is_out)
+    lab.call(f"{ALONE} --history 2025.csv --noise-std 0.1 {audit}")
+    while audit and lab.read("sheet.csv"):
+        lab.fill("sheet.csv", hill)
+        lab.call("next")
+    run = run_of()
+    for said in (closing(run), details(run)) if audit else (details(run),):
+        assert ("Audited: " in said) is bool(audit)
+        assert ("Candidates were excluded: assumed to be so" in said) is is_out
+        assert "Rows were excluded" not in said
