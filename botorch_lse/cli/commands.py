@@ -85,6 +85,7 @@ IN_TABLES = {
     "give `max_observations`": "set budget",
     "excluded rows": "candidates that are not measurable",
     "Rows ": "Candidates ",
+    "Measurements off the pool": "Earlier values",
     " rows": " candidates",
 }
 """The words of strategies, and those for somebody with a table and no code."""

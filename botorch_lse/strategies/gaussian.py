@@ -131,10 +131,10 @@ ADVICE = ("decades", "noise", "growing noise")
 SO_FAR = {"below": NONE_FOUND, "above": ALL_ABOVE}
 """The stop reasons of a run whose values all lie on one side."""
 BEFOREHAND = (
-    "Measurements off the pool count as made before the run: assumed to be of the same "
-    "function, at points that were chosen whatever its values."
+    "Measurements off the pool count as made before the run: assumed to be of the {}, "
+    "at points that were chosen whatever its values."
 )
-"""The sentence of an answer that rests on a history as well."""
+"""The sentence of an answer that rests on a history; ``{}`` is what that is of."""
 SPENT = 0.1
 """The share of the largest variance of usable rows below which others come first.
 Rows below it are passed over where open rows may not be measured."""
@@ -381,7 +381,11 @@ class GaussianAlgorithm(Algorithm):
         else:
             claim = self._claim
         if self.has_history:
-            claim = f"{claim} {BEFOREHAND}"
+            of = "same function"
+            if self.model.layout.has_sources:
+                known = "given" if self.model.is_fixed else "learnt"
+                of = f"source that they name, whose relation to the target is {known}"
+            claim = f"{claim} {BEFOREHAND.format(of)}"
         return claim if self.model.is_fixed else f"{claim} {self._learnt_in_words}"
 
     @property

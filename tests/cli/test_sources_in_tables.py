@@ -494,3 +494,7 @@ def test_candidates_were_excluded_only_where_somebody_said_so(
         assert ("Audited: " in said) is bool(audit)
         assert ("Candidates were excluded: assumed to be so" in said) is is_out
         assert "Rows were excluded" not in said
+    assert (
+        "Earlier values count as made before the run: assumed to be of the source that "
+        "they name, whose relation to the target is learnt, at points"
+    ) in details(run)

@@ -77,7 +77,9 @@ def test_a_fixed_process_knows_what_was_measured_anywhere(cls, yvar):
     assert torch.allclose(said[0], mean, atol=1e-8)
     assert torch.allclose(said[1], sigma, atol=1e-8)
     assert "were made before the run" not in answer.guarantee  # it says it like this:
-    assert "count as made before the run" in answer.guarantee
+    assert "count as made before the run: assumed to be of the same function, at" in (
+        answer.guarantee
+    )
 
 
 def test_history_at_rows_is_what_telling_these_rows_is():

@@ -592,6 +592,8 @@ def test_old_values_lie_on_a_side_only_if_they_are_the_targets(source: str) -> N
     answer = strategy.tell(strategy.init(), told).classification
     assert bool(answer.undecided.all()) == (source == "coarse")
     assert ("nothing is decided" in answer.guarantee) == (source == "coarse")
+    named = "of the source that they name, whose relation to the target is learnt, at"
+    assert named in answer.guarantee
 
 
 def test_a_table_of_old_values_goes_by_the_names_of_inputs() -> None:
