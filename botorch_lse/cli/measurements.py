@@ -454,7 +454,10 @@ class _Reader:
         table = read_table(
             found.file("history"), found.encoding, found.names, takes_workbooks=True
         )
-        column, named = self.column_of(table), column_of_sources(table, "of what")
+        meaning = "of which campaign each value is (any name, such as 2025)"
+        if is_fidelity(found.sources):
+            meaning = "of which level each value is (a number)"
+        column, named = self.column_of(table), column_of_sources(table, meaning)
         asked = {name: table.column(name, has_unit=True) for name in own.inputs}
         absent = [name for name, there in asked.items() if there is None]
         if absent:

@@ -1409,6 +1409,21 @@ case(
 )
 HISTORY = f"{CALL} --history old.csv"
 case(
+    "sources:column_of_sources#1",
+    {"old.csv": "x,y\n3.5,4.5\n"},
+    HISTORY,
+    "old.csv: expected the column 'source', which says of which campaign each value is "
+    "(any name, such as 2025), but it has x, y. Add it",
+    Way({"old.csv": "x,source,y\n3.5,2025,4.5\n"}),
+)
+case(
+    "sources:column_of_sources#1",
+    {"old.csv": "x,y\n3.5,4.5\n"},
+    f"{CALL} --sources 0.5,1 --source-costs 1,50 --history old.csv",
+    "which says of which level each value is (a number), but it has x, y. Add it",
+    Way({"old.csv": "x,source,y\n3.5,0.37,4.5\n"}),
+)
+case(
     "measurements:_Reader.earlier#2",
     {"old.csv": "name,source,y\nn03,trial,4.5\n"},
     HISTORY,
