@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -73,22 +74,30 @@ class LevelSetSampler(BaseSampler):
         self._table = strategy.pool.to_frame()
         self._states: dict[int, tuple[State, frozenset[int]]] = {}
         self._added: dict[int, Unasked] = {}
+        self._lock = threading.RLock()  # Optuna's threads share one sampler
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "_lock"}
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        vars(self).update(parts, _lock=threading.RLock())
 
     # --- what is known ----------------------------------------------------------------
 
     def state(self, study: Study) -> State:
         r"""The state of the run after all finished trials of a study."""
-        start = self.strategy.init(self.seed), frozenset[int]()
-        state, known = self._states.get(study._study_id, start)
-        ended = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
-        trials = study.get_trials(deepcopy=False, states=ended)
-        new = [trial for trial in trials if trial.number not in known]
-        new.sort(key=lambda t: (t.datetime_complete or datetime.max, t.number))
-        for trial in new:
-            state = self._told(state, study, trial, trial.state, trial.values)
-            known |= {trial.number}
-            self._states[study._study_id] = state, known
-        return state
+        with self._lock:
+            start = self.strategy.init(self.seed), frozenset[int]()
+            state, known = self._states.get(study._study_id, start)
+            ended = (TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED)
+            trials = study.get_trials(deepcopy=False, states=ended)
+            new = [trial for trial in trials if trial.number not in known]
+            new.sort(key=lambda t: (t.datetime_complete or datetime.max, t.number))
+            for trial in new:
+                state = self._told(state, study, trial, trial.state, trial.values)
+                known |= {trial.number}
+                self._states[study._study_id] = state, known
+            return state
 
     def _told(
         self,
@@ -153,17 +162,18 @@ class LevelSetSampler(BaseSampler):
         r"""Choose the row of a trial, and note it in the trial."""
         if "fixed_params" in trial.system_attrs:  # it was enqueued
             return
-        state = self.state(study)
-        running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        rows = [self._row_of(t) for t in running if t.number != trial.number]
-        out = [row for row in rows if row is not None]
-        if self.strategy.room(state, out) == 0:
-            _stop(study)
-            answer = state.classification
-            row = int((answer.upper - answer.lower).nan_to_num(0.0).argmax())
-        else:
-            row = int(self.strategy.ask(state, pending=out).order[0])
-        study._storage.set_trial_system_attr(trial._trial_id, ROW, row)
+        with self._lock:
+            state = self.state(study)
+            running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            rows = [self._row_of(t) for t in running if t.number != trial.number]
+            out = [row for row in rows if row is not None]
+            if self.strategy.room(state, out) == 0:
+                _stop(study)
+                answer = state.classification
+                row = int((answer.upper - answer.lower).nan_to_num(0.0).argmax())
+            else:
+                row = int(self.strategy.ask(state, pending=out).order[0])
+            study._storage.set_trial_system_attr(trial._trial_id, ROW, row)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -207,11 +217,12 @@ class LevelSetSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         r"""Learn from a trial that ends, and stop the study when all is decided."""
-        now = self._told(self.state(study), study, trial, state, values)
-        known = self._states.get(study._study_id, (now, frozenset[int]()))[1]
-        self._states[study._study_id] = now, known | {trial.number}
-        if now.is_done:
-            _stop(study)
+        with self._lock:
+            now = self._told(self.state(study), study, trial, state, values)
+            known = self._states.get(study._study_id, (now, frozenset[int]()))[1]
+            self._states[study._study_id] = now, known | {trial.number}
+            if now.is_done:
+                _stop(study)
 
 
 def _stop(study: Study) -> None:

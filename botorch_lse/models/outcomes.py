@@ -691,7 +691,7 @@ class Counts(Outcome):
 
     def value(self, f: Tensor) -> Tensor:
         r"""The expected counts at latent values."""
-        return f.clamp_max(LARGEST_LOG).exp()
+        return torch.where(f.isinf(), f, f.clamp_max(LARGEST_LOG)).exp()
 
     def latent(self, value: Tensor) -> Tensor:
         r"""The latent values with these expected counts; of 0 a very low one."""
@@ -701,10 +701,12 @@ class Counts(Outcome):
         r"""The mean and standard deviation of the expected count, ``f`` being normal.
 
         Those of a log-normal variable, ``exp(m + s^2 / 2)`` and this times the root of
-        ``exp(s^2) - 1``.
+        ``exp(s^2) - 1``; the median, where nothing is known yet and ``s`` is infinite.
         """
-        expected = self.value(mean + variance / 2)
-        return expected, expected * variance.clamp_max(LARGEST_LOG).expm1().sqrt()
+        unknown = variance.isinf()
+        expected = self.value(torch.where(unknown, mean, mean + variance / 2))
+        spread = variance.clamp_max(LARGEST_LOG).expm1().sqrt()
+        return expected, expected * torch.where(unknown, variance, spread)
 
     def similar(self, y: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
         r"""Gaussian measurements of ``f`` that tell about as much as the results."""

@@ -2,10 +2,12 @@ r"""The sampler for Optuna, against the real package."""
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import signal
 import time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,6 +70,28 @@ def test_running_trials_count_as_being_measured() -> None:
     for trial, row in reversed(list(zip(trials, rows, strict=True))):
         study.tell(trial, float(np.sin(row)))
     assert study.sampler.state(study).n_used == 5
+
+
+def test_threads_that_share_a_sampler_lose_nothing() -> None:
+    pool = Pool([[float(i)] for i in range(24)], names=("a",))
+    model = GaussianProcess(noise_std=0.05)
+    strategy = Strategy(pool, Above(0.5), model=model, max_observations=20)
+
+    def objective(trial: optuna.Trial) -> float:
+        a = trial.suggest_float("a", 0, 23)
+        time.sleep(0.01)
+        return float(np.sin(a / 3))
+
+    study = optuna.create_study(sampler=LevelSetSampler(strategy))
+    study.optimize(objective, n_trials=40, n_jobs=3)
+    first = [trial.params["a"] for trial in study.trials[:3]]
+    assert len(set(first)) == 3  # each worker has a row of its own
+    sampler: Any = study.sampler
+    for own in (sampler, copy.deepcopy(LevelSetSampler(strategy))):
+        state = own.state(study)
+        assert state.stop_reason is not None
+        assert state.n_used >= 20
+    assert len(study.trials) <= 23
 
 
 def test_trials_asked_for_by_hand_end_without_an_error() -> None:

@@ -145,3 +145,18 @@ def test_levels_that_are_no_expected_counts_are_refused():
     with pytest.raises(ValueError, match=r"an expected count above 0 .* got 0"):
         Strategy(pool, Above(0.0), model=model)
     Strategy(pool, Above(0.1), model=model)
+
+
+def test_before_any_result_nothing_is_known_of_a_count() -> None:
+    pool = Pool(torch.rand(8, 2, dtype=torch.float64))
+    model = GaussianProcess(outcome=Counts())
+    for goal in (Above(6.0), Above(6.0) & Above(0.5, output=1)):
+        own = model
+        if goal.facts.n_outputs == 2:
+            own = GaussianProcess(outcome=(Counts(), None))
+        answer = Strategy(pool, goal, model=own).init(0).classification
+        (part, *_) = answer.outputs or (answer,)
+        assert part.mean.tolist() == [1.0] * 8
+        assert part.lower.tolist() == [0.0] * 8
+        assert part.upper.isinf().all()
+        assert part.sigma.isinf().all()
