@@ -159,7 +159,7 @@ class ContentKnown(ContentStop):
         relative: Whether ``tol`` is a share of the estimate.
         by: Which interval: ``"posterior"``, right if the model is; ``"decided"``, which
             holds as the theorem of the strategy does; ``"design"``, by the draws of an
-            audit, whatever the model.
+            audit, whatever the model; an audit that has enough draws ends before.
         sampling: Whether the half width includes the error of the pool as a sample of a
             distribution. With more rows this error is smaller; if it alone exceeds
             ``tol``, the run does not end by this rule.
