@@ -216,9 +216,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         strategy = self.strategy.with_history(History(points, y))
 
         def again(state: State) -> State:
-            told, lost = state.observations, state.abandoned
-            out = state.excluded
-            return strategy.replay(told, state.seed, abandoned=lost, excluded=out)
+            told, seed = state.observations, state.seed
+            return strategy.replay(told, seed, excluded=state.excluded)
 
         now, others = again(self.state), self._others
         if others is not None and others.state is self.state:

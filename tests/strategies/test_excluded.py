@@ -203,9 +203,9 @@ def test_bad_arguments_are_named():
     strategy = make(LSEStrategy)
     with pytest.raises(ValueError, match="`rows`"):
         strategy.exclude(strategy.init(), [36])
-    with pytest.raises(ValueError, match="`excluded` to be pairs"):
+    with pytest.raises(ValueError, match=r"`excluded` to be .* or pairs"):
         strategy.replay(Observations.empty(), excluded=[3])
-    with pytest.raises(ValueError, match="rows excluded in round 0"):
+    with pytest.raises(ValueError, match=r"excluded\[0\]"):
         strategy.replay(Observations.empty(), excluded=[(0, [99])])
 
 
