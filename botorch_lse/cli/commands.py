@@ -55,7 +55,7 @@ from botorch_lse.strategies.algorithm import (
     OUT_OF_REACH,
 )
 from botorch_lse.strategies.criteria.audit import audits
-from botorch_lse.strategies.gaussian import ADVICE, ALL_EQUAL
+from botorch_lse.strategies.gaussian import ADVICE, ALL_EQUAL, EDGES
 from botorch_lse.surrogate.remarks import DataWarning
 
 ENDS = {
@@ -768,10 +768,7 @@ def foreseen(run: Run) -> str:
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
         said += _symptom(run, more)
     if run.sides.class_names:
-        said += (
-            " Edges of classes take most of them: the map of the likeliest classes is "
-            "good long before."
-        )
+        said += f" {EDGES}"
     elif run.settings.epsilon == 0 and (more is not None or beyond is not None):
         said += (
             " Candidates very near to the level take most of them: with an epsilon "
