@@ -579,6 +579,9 @@ class History:
     def on(self, pool: Pool, outputs: Sequence[str] = ()) -> History:
         r"""The history with its points as the model of a pool has them.
 
+        Values without ``yvar`` have the noise that all rows of the pool share, or all
+        rows of their source.
+
         Args:
             pool: The pool, whose names a table goes by.
             outputs: The names of the outputs in the order of the goal, if it has them.
@@ -600,6 +603,9 @@ class History:
         # Bare columns without sources are checked with the model.
         if source is not None or X.shape[-1] == inputs.d < pool.d:
             X = pool.at_source(X, source)
+        noise = None if self.counts is not None else pool.noise_at(X)
+        if yvar is None and noise is not None:
+            yvar = noise.expand(y.mT.shape).mT if y.ndim > 1 else noise
         return History(X, y, yvar, names, counts=self.counts)
 
     def _with_noise(self, stds: Sequence[float] | None) -> History:

@@ -619,6 +619,23 @@ class Pool:
         named = {} if self.is_fidelity else dict(enumerate(self.sources))
         return tuple(named.get(number, number) for number in X[:, -1].tolist())
 
+    def noise_at(self, X: Tensor) -> Tensor | None:
+        r"""The noise variances at ``n x d`` points, where all rows share one (``n``).
+
+        With sources, where all rows of a point's source do.
+        """
+        if self.noise_var is None or X.shape[-1] != self.d:
+            return None
+        has_sources = self.target is not None
+        at, rows = X[:, -1] * has_sources, self.X[:, -1] * has_sources
+        noise = torch.zeros_like(at)
+        for number in at.unique():
+            shared = self.noise_var[rows == number].unique()
+            if len(shared) != 1:  # another level of a fidelity, or rows of their own
+                return None
+            noise[at == number] = shared
+        return noise
+
     def _level_of(self, number: float) -> float:
         r"""The level that a number is but for rounding; else the number itself."""
         apart = (self.levels - number).abs()

@@ -55,7 +55,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
     Args:
         vocs: Variables, constraints (the region) and constants.
         goal: What is to be decided, whose outputs are named; default the region in
-            which all constraints hold.
+            which all constraints hold. Where the pool has sources it need name none:
+            values of any source then come under the name of the target.
         pool: The points that may be suggested, with the variables' names; default
             ``n`` Sobol points.
         n: How many points the default pool has.
@@ -88,10 +89,11 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted = "to have a column for each variable"
             raise ValueError(complaint("pool", wanted, f"it lacks {missing}"))
         goal = region_of(vocs) if goal is None else goal
-        if not goal.outputs:
+        if not goal.outputs and pool.target is None:
             wanted, remedy = "to name its outputs", 'Write `Above(1, output="y")`.'
             raise ValueError(complaint("goal", wanted, f"got {goal}", remedy))
         self.strategy = Strategy(pool, goal, **options)
+        self._outputs = self.strategy.outputs or (pool.sources[pool.target or 0],)
         self.state: State = self.strategy.init(seed)
         self._others: Unasked | None = None
         self._out: dict[int, int] = {}
@@ -173,8 +175,7 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 came = f"got {number} {times} times"
                 raise ValueError(complaint("_id", "to be told once", came, "Drop it."))
         rows = [self._row_of(result) for result in results]
-        outputs = self.strategy.outputs
-        values = [[_number(result, o) for o in outputs] for result in results]
+        values = [[_number(result, o) for o in self._outputs] for result in results]
         for i, row in enumerate(rows):
             failure = of_failure(self.strategy.outcomes_of(row))
             if failure is not None and not all(map(math.isfinite, values[i])):

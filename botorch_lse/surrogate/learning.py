@@ -299,7 +299,8 @@ class OutputModel:
         if noise is None:
             raise ValueError(
                 "Expected the noise of the measurements in `history`, but neither they "
-                "nor the model say it. Give `History(X, y, yvar)`, or `noise_std`."
+                "nor the model say it. Give `History(X, y, yvar)`, or `noise_std` in "
+                "place of `pool.noise_var`."
             )
         return noise
 
@@ -377,7 +378,8 @@ class OutputModel:
         if self._known_noise_of_history() is None:
             raise ValueError(
                 "Expected the noise of all values to be known or of none, but that of "
-                "the new measurements alone is. Give `History(X, y, yvar)`."
+                "the new measurements alone is. Give `History(X, y, yvar)`, or a pool "
+                "without `noise_var`, and the noise is learnt."
             )
 
     def allows_fit(self, own: Observations, least: int, is_complete: bool) -> bool:

@@ -3,6 +3,7 @@ r"""The generator for engines that speak gest-api, against the real package."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -377,6 +378,44 @@ def test_points_that_are_no_rows_are_old_data() -> None:
     failed = measured({"x": 0.4, "y": 0.4}) | {"f": math.nan}
     first.ingest([failed])
     assert first.state.n_used == 3
+
+
+NOISE = {"coarse": 0.02, "fine": 0.01}
+
+
+@pytest.mark.parametrize("sources", [None, *NOISE])
+def test_points_that_are_no_rows_have_the_noise_of_the_pool(sources) -> None:
+    rows = np.linspace([0.0, -1.0], [2.0, 1.0], 24)
+    pool, point = Pool(rows, names=tuple(BOX)), {"x": 0.33, "y": 0.11}
+    if sources is None:
+        pool = replace(pool, noise_var=np.full(24, 0.01))
+        vocs = vocs_of(constraints={"f": ["GREATER_THAN", 0.5]})
+        generator = LevelSetGenerator(vocs, pool=pool)
+        generator.ingest([{**point, "f": 0.7}])
+    else:
+        pool = pool.at_sources(tuple(NOISE), costs=(1, 9), noise_var=NOISE)
+        vocs = vocs_of(variables={**BOX, "source": set(NOISE)}, constraints={})
+        generator = LevelSetGenerator(vocs, Above(0.5), pool=pool)
+        asked = generator.suggest(1)[0]
+        generator.ingest([{**point, "source": sources, "fine": 0.7}])
+        generator.ingest([{**asked, "fine": 0.1}])
+        with pytest.raises(ValueError, match=r"have a number as 'fine', nan or None"):
+            generator.ingest([{**point, "source": sources, "coarse": 0.7}])
+    past = generator.strategy.model.history
+    assert past.yvar.tolist() == [NOISE[sources or "fine"]]
+    assert past.y.tolist() == [0.7]
+
+
+def test_points_that_are_no_rows_are_refused_where_rows_differ_in_noise() -> None:
+    vocs = vocs_of(constraints={"f": ["GREATER_THAN", 0.5]})
+    rows = np.linspace([0.0, -1.0], [2.0, 1.0], 24)
+    own = Pool(rows, names=tuple(BOX), noise_var=np.linspace(0.01, 0.02, 24))
+    old = {"x": 0.33, "y": 0.11, "f": 0.7}
+    with pytest.raises(ValueError, match=r"or a pool without `noise_var`, and the no"):
+        LevelSetGenerator(vocs, pool=own).ingest([old])
+    learnt = LevelSetGenerator(vocs, pool=replace(own, noise_var=None))
+    learnt.ingest([old])
+    assert len(learnt.strategy.model.history) == 1
 
 
 def test_a_failed_point_may_be_an_answer() -> None:

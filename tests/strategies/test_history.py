@@ -218,6 +218,21 @@ def test_stated_noise_counts_where_a_part_of_a_history_does_not_tell_its_own(kno
     assert torch.allclose(told.model.history.yvar, stated)
 
 
+def test_old_values_have_the_noise_that_all_rows_share():
+    both, goal = torch.stack((Y, -Y), dim=-1), Above(0.0) & Above(0.0, output=1)
+    pool = Pool(grid(), noise_var=[0.3] * 36)
+    first, second = History(X[:4], both[:4], 0.01), History(X[4:], both[4:])
+    model = GaussianProcess(history=first)
+    told = Strategy(pool, goal, model=model).with_history(second).model.history
+    assert told.yvar.tolist() == [[0.01] * 2] * 4 + [[0.3] * 2] * 5
+    levels = Pool(grid()).at_sources((0.5, 1.0), (1, 2), noise_var=(0.2, 0.1))
+    strategy = Strategy(levels, Above(0.0))
+    told = strategy.with_history(History(X[:2], Y[:2], source=(1.0, 0.5)))
+    assert told.model.history.yvar.tolist() == [0.1, 0.2]
+    with pytest.raises(ValueError, match="without `noise_var`, and the noise is lear"):
+        strategy.with_history(History(X, Y, source=0.7))  # nobody knows its noise
+
+
 def test_several_outputs_have_a_value_each():
     kernel = RBFKernel().double()
     goal = Above(0.0) & Above(0.0, output=1)
@@ -266,7 +281,7 @@ def test_what_does_not_fit_is_refused():
         History(X, Y[:3])
     with pytest.raises(ValueError, match="`yvar`"):
         History(X, Y, -1.0)
-    noisy = Pool(grid(), noise_var=torch.full((36,), 0.1))
+    noisy = Pool(grid(), noise_var=torch.linspace(0.1, 0.2, 36))
     learnt = {"model": None, "noise_std": None, "pool": noisy}
     with pytest.raises(ValueError, match="noise of all values to be known or of none"):
         make(LSEStrategy, history=History(X, Y), **learnt)
@@ -327,7 +342,8 @@ def with_old_values(history, kind, noise, batch_size, **options):
     if noise == "known":
         model |= {"noise_std": 0.1}
     if noise == "by row":
-        pool = Pool(pool.X, names=pool.names, noise_var=torch.full((len(pool),), 0.01))
+        own = torch.linspace(0.01, 0.011, len(pool))
+        pool = Pool(pool.X, names=pool.names, noise_var=own)
     goal = Above(0.4, epsilon=0.3)
     if kind == "outputs":
         goal = goal & Above(-0.8, epsilon=0.3, output=1)
