@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any
 
@@ -23,6 +23,7 @@ from torch.quasirandom import SobolEngine
 from botorch_lse._validation import complaint, whole_number
 from botorch_lse.data.observations import History, Observations
 from botorch_lse.data.pool import Pool
+from botorch_lse.goals.layouts import layout_of
 from botorch_lse.models.outcomes import of_failure
 from botorch_lse.strategies import Above, Below, Between, Region, State, Strategy
 from botorch_lse.strategies.algorithm import MAX_FAILURES
@@ -93,7 +94,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted, remedy = "to name its outputs", 'Write `Above(1, output="y")`.'
             raise ValueError(complaint("goal", wanted, f"got {goal}", remedy))
         self.strategy = Strategy(pool, goal, **options)
-        self._outputs = self.strategy.outputs or (pool.sources[pool.target or 0],)
+        names = goal.outputs or (pool.sources[pool.target or 0],)
+        self._named = partial(layout_of(pool, goal).of_row, each=names)
         self.state: State = self.strategy.init(seed)
         self._others: Unasked | None = None
         self._out: dict[int, int] = {}
@@ -149,8 +151,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         return [self._suggested(row) for row in batch.order.tolist()]
 
     def _suggested(self, row: int) -> dict[str, Any]:
-        line = self.table[list(self.vocs.variables)].iloc[[row]]
-        (point,) = line.to_dict("records")  # of Python's own numbers and words
+        # As records the entries are Python's own numbers and words.
+        (point,) = self.table[[*self.vocs.variables]].iloc[[row]].to_dict("records")
         fixed = {name: own.value for name, own in self.vocs.constants.items()}
         self._next += 1
         self._out[self._next] = row
@@ -175,7 +177,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
                 came = f"got {number} {times} times"
                 raise ValueError(complaint("_id", "to be told once", came, "Drop it."))
         rows = [self._row_of(result) for result in results]
-        values = [[_number(result, o) for o in self._outputs] for result in results]
+        pairs = zip(rows, results, strict=True)
+        values = [[_number(r, o) for o in self._named(row) or ()] for row, r in pairs]
         for i, row in enumerate(rows):
             failure = of_failure(self.strategy.outcomes_of(row))
             if failure is not None and not all(map(math.isfinite, values[i])):
@@ -192,10 +195,9 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             if group is others:
                 self._others = Unasked.after(state, new, self._others)
                 state = self._others.state
-                continue
-            if state.plan is None:
-                new = new.at_round(state.round)
-            state = state.strategy.tell(state, new)
+            else:
+                new = new.at_round(state.round) if state.plan is None else new
+                state = state.strategy.tell(state, new)
         for row, known in zip(rows, is_known, strict=True):
             if row is None or known:
                 continue
@@ -216,9 +218,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         y = torch.tensor(values, dtype=torch.float64).squeeze(-1)
         strategy = self.strategy.with_history(History(points, y))
 
-        def again(state: State) -> State:
-            told, seed = state.observations, state.seed
-            return strategy.replay(told, seed, excluded=state.excluded)
+        def again(of: State) -> State:
+            return strategy.replay(of.observations, of.seed, excluded=of.excluded)
 
         now, others = again(self.state), self._others
         if others is not None and others.state is self.state:

@@ -406,6 +406,23 @@ def test_points_that_are_no_rows_have_the_noise_of_the_pool(sources) -> None:
     assert past.y.tolist() == [0.7]
 
 
+def test_rows_may_measure_one_output_each() -> None:
+    rows = np.linspace([0.0, -1.0], [2.0, 1.0], 24)
+    pool = Pool(rows, names=tuple(BOX)).at_outputs(("f", "g"), costs=(1, 2))
+    vocs = vocs_of(variables={**BOX, "output": {"f", "g"}})
+    generator = LevelSetGenerator(vocs, pool=pool)
+    points = generator.suggest(4)
+    told = [measured(point)[point["output"]] for point in points]
+    pairs = zip(points, told, strict=True)
+    generator.ingest([{**point, point["output"]: y} for point, y in pairs])
+    assert {point["output"] for point in points} == {"f", "g"}
+    assert generator.state.observations.y.tolist() == told
+    with pytest.raises(ValueError, match=r"have a number as '[fg]', nan or None"):
+        generator.ingest([{**generator.suggest(1)[0]}])
+    with pytest.raises(ValueError, match=r"`results` to be rows of the pool, but got"):
+        generator.ingest([{"x": 7.0, "y": 0.0, "output": "f", "f": 1.0}])
+
+
 def test_points_that_are_no_rows_are_refused_where_rows_differ_in_noise() -> None:
     vocs = vocs_of(constraints={"f": ["GREATER_THAN", 0.5]})
     rows = np.linspace([0.0, -1.0], [2.0, 1.0], 24)
