@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from botorch.models import SingleTaskGP
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from botorch_lse._validation import in_interval, whole_number
+from botorch_lse._validation import complaint, in_interval, whole_number
 from botorch_lse.confidence import classify, confidence_regions
 from botorch_lse.data.classification import Classification
 from botorch_lse.data.observations import History
@@ -89,8 +90,10 @@ class LevelSetClassifier(BaseEstimator):  # type: ignore[misc]  # it has no type
             y: ``n`` measured values.
 
         Raises:
-            ValueError: If an entry is no finite number, or a setting out of range.
+            ValueError: If an entry is no finite number, such as a yes, a class or a
+                text, or a setting out of range.
         """
+        _check_measured(y)
         X, y = validate_data(
             self, X, y, dtype=float, y_numeric=True, ensure_min_samples=2
         )
@@ -151,6 +154,7 @@ class LevelSetClassifier(BaseEstimator):  # type: ignore[misc]  # it has no type
             ValueError: If ``n`` is less than 1.
         """
         check_is_fitted(self)
+        n = whole_number(n, "n", 1)
         pool = Pool(validate_data(self, X, reset=False, dtype=float))
         yvar = self._history.yvar
         noise_std = None if yvar is None else float(yvar[0].sqrt())
@@ -173,9 +177,15 @@ class LevelSetClassifier(BaseEstimator):  # type: ignore[misc]  # it has no type
         Args:
             X: ``n x d`` inputs.
             y: ``n`` measured values.
+
+        Raises:
+            ValueError: If an entry is no finite number.
         """
+        _check_measured(y)
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=float, input_name="y"))
+        check_consistent_length(X, y)
         guess = self.classification(X).best_guess.numpy()
-        return float(np.mean(guess == (np.asarray(y) > self.threshold)))
+        return float(np.mean(guess == (y > self.threshold)))
 
     def __sklearn_tags__(self) -> Any:
         r"""The tags by which scikit-learn knows that ``y`` is needed."""
@@ -192,6 +202,21 @@ class LevelSetClassifier(BaseEstimator):  # type: ignore[misc]  # it has no type
         super().__setstate__(state)
         if "_history" in state:
             self.model_ = _fitted(self._history, self._seed)
+
+
+def _check_measured(y: Any) -> None:
+    r"""Complain about answers, classes and texts, which are no measured numbers."""
+    given = np.asarray(y)
+    odd = (bool, np.bool_, str, np.datetime64)
+    for entry in given.flat if given.dtype.kind not in "iufc" else ():
+        if isinstance(entry, odd):
+            remedy = (
+                "For yes and no write `Strategy(pool, Above(0.5), "
+                "model=GaussianProcess(outcome=Binary()))`, for classes the goal "
+                "`Classes(...)`; convert numbers in text: `np.asarray(y, dtype=float)`."
+            )
+            came = f"got {entry.item() if hasattr(entry, 'item') else entry!r}"
+            raise ValueError(complaint("y", "to be measured numbers", came, remedy))
 
 
 def _fitted(data: History, seed: int) -> SingleTaskGP:

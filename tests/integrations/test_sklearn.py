@@ -117,6 +117,53 @@ def test_settings_out_of_range_are_refused(options, said) -> None:
         fitted(**options)
 
 
+ANSWERS = {
+    "words": ["yes", "no"] * 6,
+    "numbers in text": ["1.5", "2.5"] * 6,
+    "words beside numbers": [1.0, "no"] * 6,
+    "words of a table": pd.Series(["yes", "no"] * 6),
+    "classes of a table": pd.Series(["yes", "no"] * 6, dtype="category"),
+    "yes and no": [True, False] * 6,
+    "yes and no of a table": pd.Series([True, False] * 6, dtype="boolean"),
+    "days": np.arange(12).astype("datetime64[D]"),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize("method", ["fit", "score"])
+def test_answers_and_classes_are_no_numbers(method, kind) -> None:
+    X, model = POOL[:12], fitted()
+    said = r"`y` to be measured numbers, but got .*outcome=Binary\(\).*Classes\("
+    with pytest.raises(ValueError, match=said):
+        getattr(model, method)(X, ANSWERS[kind])
+
+
+def test_numbers_come_in_any_container() -> None:
+    X, y = POOL[:12], measure(POOL[:12])
+    series = pd.Series(y, index=range(5, 17))
+    for one in (y.tolist(), series, torch.tensor(y), y.astype(object)):
+        model = LevelSetClassifier(0.3).fit(X.tolist(), one)
+        assert torch.equal(model._history.y, torch.tensor(y))
+        assert model.score(X, one) == model.score(X, y)
+
+
+@pytest.mark.parametrize("method", ["fit", "score"])
+def test_values_of_another_form_are_refused(method) -> None:
+    X, y, model = POOL[:12], measure(POOL[:12]), fitted()
+    for values, said in (
+        (np.where(y > 0.5, np.nan, y), "Input y contains NaN"),
+        (np.stack((y, y), axis=-1), "1d array, got an array of shape"),
+        (y[:5], "inconsistent numbers of samples"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            getattr(model, method)(X, values)
+    assert model.score(X, y[:, None]) == model.score(X, y)
+    with pytest.raises(ValueError, match="could not convert string to float: 'clay'"):
+        getattr(model, method)(np.array([["clay"]] * 12, dtype=object), y)
+    with pytest.raises(ValueError, match="`n` to be at least 1, but got 0"):
+        model.query(X, 0)
+
+
 def test_exact_values_are_known_where_they_were_measured() -> None:
     model = fitted(noise_std=0.0)
     assert (model.predict(POOL[::3]) == np.where(measure(POOL[::3]) > 0.3, 1, -1)).all()
