@@ -18,7 +18,7 @@ from botorch_lse._validation import (
 )
 from botorch_lse.data.names import in_order
 from botorch_lse.data.observations import Observations
-from botorch_lse.data.pool import Pool
+from botorch_lse.data.pool import NOISE_LEVEL, Pool
 
 NOISY = (
     "Its widths are multiples of the noise. For exact measurements give a small scale, "
@@ -38,8 +38,13 @@ def check_noise_once(
         exact: Whether a noise of 0 is allowed, as by widths that do not vanish with it.
 
     Raises:
-        ValueError: If it is given twice or never, or out of range.
+        ValueError: If it is given twice or never, or out of range, or the pool has
+            noise levels.
     """
+    if pool.names and pool.names[-1] == NOISE_LEVEL:
+        wanted, came = "without noise levels", f"its last column is {NOISE_LEVEL!r}"
+        remedy = "Use `TruVaRStrategy`, or the pool before `at_noise_levels`."
+        raise ValueError(complaint("pool", wanted, came, remedy))
     if (noise_std is None) == (pool.noise_var is None):
         raise ValueError(
             "Expected the noise once, but got "

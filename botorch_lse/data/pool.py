@@ -797,9 +797,9 @@ class Pool:
     def at_noise_levels(self, noise_var: Any, costs: Any) -> Pool:
         r"""A pool with every row at each of ``K`` noise levels: ``K N`` rows.
 
-        The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model's
-        input transform must drop (``TruVaRStrategy`` does it for kernels and for its
-        default model).
+        The level ``0, ..., K - 1`` is a last column ``noise_level`` that the model must
+        leave out (``TruVaRStrategy`` does it for kernels and for its default model;
+        other strategies refuse models that do not).
 
         Args:
             noise_var: ``K`` noise variances, units of ``y`` squared, at least 0.

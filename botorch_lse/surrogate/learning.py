@@ -18,7 +18,7 @@ from torch import Tensor
 from botorch_lse._lazy import LazyModule
 from botorch_lse._validation import complaint, in_interval, kind_of
 from botorch_lse.data.observations import History, Observations
-from botorch_lse.data.pool import Pool
+from botorch_lse.data.pool import NOISE_LEVEL, Pool
 from botorch_lse.data.requests import round_generator
 from botorch_lse.models.expectation import by_point, sites_of
 from botorch_lse.models.gaussian_process import (
@@ -26,6 +26,7 @@ from botorch_lse.models.gaussian_process import (
     JITTER,
     GPPrior,
 )
+from botorch_lse.models.kernels import LearntKernel
 from botorch_lse.models.outcomes import LogNormal, Outcome
 from botorch_lse.models.source_kernels import Loadings
 from botorch_lse.models.sources import SourceModel, fit_sources, numbers_of
@@ -149,6 +150,8 @@ class OutputModel:
             )
         if isinstance(self.model, SourceModel) or self.pool.target is not None:
             self._check_sources()
+        if self.pool.names and self.pool.names[-1] == NOISE_LEVEL:
+            self._check_levels()
         if self._fixed_prior is None:
             return
         assert self.fixed is not None  # it is the prior, after its history
@@ -159,6 +162,28 @@ class OutputModel:
                 "Expected `noise_std` (or `pool.noise_var`), because the fixed `model` "
                 "does not know the noise of a new observation."
             )
+
+    def _check_levels(self) -> None:
+        r"""Complain about a model for which values differ between noise levels.
+
+        Raises:
+            ValueError: If it is the default, or takes the level for an input.
+        """
+        is_right, prior = callable(self.model), self._fixed_prior  # fits of one's own
+        if isinstance(self.model, LearntKernel):
+            prior = self.model.unfitted(self.pool.X)
+        if prior is not None:
+            pair = self.pool.X[:1].repeat(2, 1)
+            pair[1, -1] += 1
+            C = prior.covariance(*2 * (prior.pool_features(pair),))
+            is_right = bool(torch.isclose(C[..., 0, 1], C[..., 0, 0]).all())
+        if not is_right:
+            wanted = f"to leave out the last column of the pool, {NOISE_LEVEL!r}"
+            remedy = (
+                "Use `TruVaRStrategy`, or a kernel whose `active_dims` are the others."
+            )
+            came = f"got {kind_of(self.model)}"
+            raise ValueError(complaint("model", wanted, came, remedy))
 
     def _check_sources(self) -> None:
         r"""Complain about a model that does not go with the sources of the pool.

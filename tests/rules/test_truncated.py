@@ -13,7 +13,14 @@ from gpytorch.kernels import RBFKernel
 from botorch_lse import Observations, Pool
 from botorch_lse.ax.storage import decode_strategy, encode_strategy
 from botorch_lse.models.gaussian_process import GPPrior
-from botorch_lse.strategies import TruVaRStrategy
+from botorch_lse.models.kernels import LearntKernel
+from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
+    StraddleStrategy,
+    Strategy,
+    TruVaRStrategy,
+)
 from tests.covering import covering, more_in_full
 from tests.reference.truvar import TruVaRReplay
 from tests.strategies.runs import (
@@ -429,6 +436,30 @@ def test_noise_levels_are_a_choice_per_cost() -> None:
 
 def first_two(inputs: torch.Tensor) -> torch.Tensor:
     return inputs[..., :2]
+
+
+def test_other_strategies_refuse_models_that_take_the_level_for_an_input() -> None:
+    pool = Pool(X).at_noise_levels([0.01, 0.25], [4.0, 1.0])
+    said = (
+        r"`model` to leave out the last column of the pool, 'noise_level', but got .*"
+    )
+    for model in (None, RBFKernel().double(), LearntKernel(RBFKernel().double())):
+        with pytest.raises(
+            ValueError, match=said + "Use `TruVaRStrategy`, or a kernel"
+        ):
+            Strategy(pool, Above(0.4), model=GaussianProcess(model))
+        with pytest.raises(ValueError, match=said):
+            StraddleStrategy(pool, 0.4, model=model)
+    with pytest.raises(BotorchTensorDimensionError, match="for the 3 columns"):
+        StraddleStrategy(pool, 0.4, model=RBFKernel(ard_num_dims=2).double())
+    kernel = RBFKernel(active_dims=(0, 1)).double()
+    kernel.lengthscale = 0.3
+    assert Strategy(pool, Above(0.4), model=GaussianProcess(LearntKernel(kernel)))
+    strategy = Strategy(pool, Above(0.4), model=GaussianProcess(kernel))
+    y = truth()[:4]
+    told = strategy.tell(strategy.init(), Observations(N + torch.arange(4), y))
+    mean = told.classification.mean
+    torch.testing.assert_close(mean[:N], mean[N:])
 
 
 def test_copies_of_the_maximiser_are_one_point() -> None:

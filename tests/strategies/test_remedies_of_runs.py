@@ -29,6 +29,7 @@ from botorch_lse.strategies import (
     ParetoByDifferences,
     Straddle,
     Strategy,
+    TruVaRStrategy,
 )
 from tests.remedies import Remedies
 
@@ -70,7 +71,7 @@ def test_what_the_message_says_can_be_done(key: Any, tmp_path: Path) -> None:
 # --- arguments ----------------------------------------------------------------------
 
 
-@case("arguments:check_noise_once#1", "neither `noise_std` nor `pool.noise_var`")
+@case("arguments:check_noise_once#2", "neither `noise_std` nor `pool.noise_var`")
 def no_noise(_: Path) -> Going:
     yield lambda: MELKLinearStrategy(ARMS, 0.5)
     assert MELKLinearStrategy(ARMS, 0.5, noise_std=0.1)
@@ -78,19 +79,27 @@ def no_noise(_: Path) -> Going:
     assert MELKLinearStrategy(noisy, 0.5)
 
 
-@case("arguments:check_noise_once#1", "both `noise_std` and `pool.noise_var`")
+@case("arguments:check_noise_once#2", "both `noise_std` and `pool.noise_var`")
 def the_noise_twice(_: Path) -> Going:
     noisy = replace(ARMS, noise_var=torch.full((6,), 0.01))
     yield lambda: MELKLinearStrategy(noisy, 0.5, noise_std=0.1)
     assert MELKLinearStrategy(noisy, 0.5)
 
 
-@case("arguments:check_noise_once#2", "give a small scale, such as 1e-3")
+@case("arguments:check_noise_once#3", "give a small scale, such as 1e-3")
 def exact_rows(_: Path) -> Going:
     noise = torch.tensor([0.0, *[0.01] * 5])
     yield lambda: MELKLinearStrategy(replace(ARMS, noise_var=noise), 0.5)
     assert MELKLinearStrategy(replace(ARMS, noise_var=noise.clamp_min(1e-6)), 0.5)
     assert LSEStrategy(Pool(LINE, noise_var=noise), 0.5)
+
+
+@case("arguments:check_noise_once#1", "or the pool before `at_noise_levels`")
+def noise_levels_of_linear_features(_: Path) -> Going:
+    levels = Pool(ARMS.X).at_noise_levels((0.01, 0.1), (2.0, 1.0))
+    yield lambda: MELKLinearStrategy(levels, 0.5)
+    assert TruVaRStrategy(levels, 0.5)
+    assert MELKLinearStrategy(ARMS, 0.5, noise_std=0.1)
 
 
 @case("arguments:check_budget#1", "Give a larger budget, a smaller `burn_in`")
