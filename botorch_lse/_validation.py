@@ -276,7 +276,9 @@ def non_negative_vector(
     return vector
 
 
-def whole_numbers(values: Any, name: str) -> Tensor:
+def whole_numbers(
+    values: Any, name: str, remedy: str = "Round it first, or leave it out."
+) -> Tensor:
     r"""The ``values`` as an int64 tensor of any shape, a copy on the default device.
 
     Rows are counted on the CPU, and where a strategy computes on another device on that
@@ -285,6 +287,7 @@ def whole_numbers(values: Any, name: str) -> Tensor:
     Args:
         values: A number, or a sequence, array, tensor or pandas series of numbers.
         name: The argument's name.
+        remedy: What to do about another number.
 
     Raises:
         ValueError: If an entry is not a whole number; the first such entry is named.
@@ -305,7 +308,7 @@ def whole_numbers(values: Any, name: str) -> Tensor:
         is_whole = (read == read.round()) & (read.abs() <= LARGEST_WHOLE)
         if not bool(is_whole.all()):  # nan differs from itself
             came = f"got {float(read[~is_whole][0])}"
-            raise ValueError(complaint(name, "to hold whole numbers", came))
+            raise ValueError(complaint(name, "to hold whole numbers", came, remedy))
     return read.to(torch.get_default_device(), torch.long, copy=True)
 
 
@@ -321,7 +324,8 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
         ValueError: If an entry is not a whole number or not a row of the pool.
         BotorchTensorDimensionError: If it is not a vector.
     """
-    indices = whole_numbers(values, name)
+    remedy = "`Pool.nearest(x)` gives the row nearest to a point."
+    indices = whole_numbers(values, name, remedy)
     if indices.numel() == 0:
         return torch.empty(0, dtype=torch.long)
     if indices.ndim == 0:
@@ -333,7 +337,6 @@ def row_indices(values: Any, name: str, n_rows: int | None = None) -> Tensor:
     if outside.any():
         last = "at least 0" if n_rows is None else f"0 to {n_rows - 1}"
         wanted, came = f"to be rows of the pool, {last}", f"got {indices[outside][0]}"
-        remedy = "`Pool.nearest(x)` gives the row nearest to a point."
         raise ValueError(complaint(name, wanted, came, remedy))
     return indices
 

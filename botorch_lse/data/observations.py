@@ -122,7 +122,8 @@ class Observations:
                 numbers = numbers.expand(n).clone()
             if numbers.shape != (n,) or bool((numbers < least).any()):
                 wanted = f"to be one number of at least {least} per entry ({n})"
-                raise ValueError(complaint(name, wanted, f"got {given!r}"))
+                remedy = f"Count from {least}, or leave it out."
+                raise ValueError(complaint(name, wanted, f"got {given!r}", remedy))
             _set_fields(self, **{name: numbers})
 
     def _count_successes(self, trials: Any) -> None:

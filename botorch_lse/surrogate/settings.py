@@ -117,7 +117,8 @@ class GaussianProcess:
             if not is_learnt and len(inputs):
                 of_results = "an `outcome` of results, and with a `model`"
                 wanted = f"to be left out without {of_results}"
-                raise ValueError(complaint(name, wanted, came))
+                remedy = "Give `outcome=Binary()` and no `model`, or leave it out."
+                raise ValueError(complaint(name, wanted, came, remedy))
         one_of(self.family, "family", FAMILIES)
         if self.family != ADDITIVE and self.model is not None:
             raise ValueError(
@@ -181,7 +182,8 @@ class GaussianProcess:
             names = layout.candidates.names or range(layout.candidates.d)
             wanted = "to name other inputs than `increasing`"
             came = f"got {names[min(both)]!r} in both"
-            raise ValueError(complaint("decreasing", wanted, came))
+            remedy = "Leave it out of one of them."
+            raise ValueError(complaint("decreasing", wanted, came, remedy))
         if (rising or falling) and self.history is None:
             X = layout.candidates.X  # along what is the same in all rows nothing rises
             differ = [bool((column != column[0]).any()) for column in X.unbind(dim=-1)]
@@ -294,7 +296,8 @@ def columns_of(
         if not is_number or column not in numbers:
             known = [names[c] for c in numbers] if names else f"0 to {pool.d - 1}"
             wanted = f"to be columns of numbers of the pool, {known}"
-            raise ValueError(complaint(argument, wanted, f"got {one!r}"))
+            remedy = "Name one of them, or leave it out."
+            raise ValueError(complaint(argument, wanted, f"got {one!r}", remedy))
         found.append(column)
     return tuple(dict.fromkeys(found))  # by its name and by its number it is one
 

@@ -419,7 +419,7 @@ BATCH = Batch(Pool(X), torch.tensor([2, 0, 2]), 0)
         (
             lambda: Observations([0], [1.0], round=0.5),
             ValueError,
-            "`round` to hold whole numbers, but got 0.5",
+            "`round` to hold whole numbers, but got 0.5. Round it",
         ),
         (lambda: Observations([0], [1.0], round="a"), ValueError, "`round` to hold"),
         (
@@ -557,7 +557,7 @@ def test_lines_without_round_are_measured_elsewhere() -> None:
         ({"pool_index": [0], "y": ["much"]}, "to hold numbers"),
         (
             {"pool_index": [0.5], "y": [1.0]},
-            "`indices` to hold whole numbers, but got 0.5",
+            "`indices` to hold whole numbers, but got 0.5. `Pool.nearest",
         ),
         ({"pool_index": [None], "y": [1.0]}, "`indices` to hold whole .* got nan"),
         ({"pool_index": [0], "y": [1.0], "round": [0.5]}, "`round` to hold whole"),

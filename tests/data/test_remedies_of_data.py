@@ -424,8 +424,9 @@ case(
 case(
     "observations:Observations.__post_init__#2",
     lambda: Observations([0, 1], [1.0, 2.0], round=[0, -1]),
-    "`round` to be one number of at least 0 per entry (2)",
+    "Count from 0, or leave it out.",
     lambda: len(Observations([0, 1], [1.0, 2.0], round=[0, 1])) == 2,
+    lambda: len(Observations([0, 1], [1.0, 2.0])) == 2,
 )
 case(
     "observations:Observations.from_frame#1",

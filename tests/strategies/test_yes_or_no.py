@@ -580,17 +580,21 @@ def test_intervals_of_guessed_answers_hold_functions_that_vary_much():
 
 def test_inputs_that_rise_are_checked():
     for name in ("increasing", "decreasing"):
-        with pytest.raises(ValueError, match=f"`{name}` .*without an `outcome`"):
+        said = rf"`{name}` .*without an `outcome`.* Give `outcome=Binary\(\)` and no"
+        with pytest.raises(ValueError, match=said):
             GaussianProcess(**{name: (0,)})
         for wrong in (True, 0, None):
             with pytest.raises(ValueError, match=rf"`{name}` to .* `\[0\]`"):
                 GaussianProcess(outcome=Binary(), **{name: wrong})
         for wrong in (("heat",), (3,), (True,)):
             model = GaussianProcess(outcome=Binary(), **{name: wrong})
-            with pytest.raises(ValueError, match=f"`{name}` to be columns of numbers"):
+            said = f"`{name}` to be columns of numbers .* Name one of them, or leave"
+            with pytest.raises(ValueError, match=said):
                 Strategy(line(), Above(0.5), model=model)
     model = GaussianProcess(outcome=Binary(), increasing=[0], decreasing=[0])
-    with pytest.raises(ValueError, match="other inputs than `increasing`"):
+    with pytest.raises(
+        ValueError, match="other inputs than `increasing`.* Leave it out of"
+    ):
         Strategy(line(), Above(0.5), model=model)
     pool = Pool(pd.DataFrame({"v": ["a", "b", "c"], "dose": [1.0, 2.0, 3.0]}))
     for wrong in ("v", "v=a", 0):
