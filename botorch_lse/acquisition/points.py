@@ -129,11 +129,11 @@ class MarginalAcquisitionFunction(AcquisitionFunction, ABC):
         X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._posterior, X_pending, "X_pending")
-        self._pending = X_pending
-        self._pending_noise = None
+        noise = None
         if X_pending is not None:
             noisy, latent = self._averages.variances(X_pending)
-            self._pending_noise = (noisy - latent).clamp_min(0.0)
+            noise = (noisy - latent).clamp_min(0.0)
+        self._pending, self._pending_noise = X_pending, noise
 
     def _mean_and_sigma(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""Mean and shrunken standard deviation.
@@ -596,7 +596,8 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
     The region at ``x`` is the intersection of the prior's interval and of the intervals
     after each round of the training data, for any ``x`` (``PosteriorPath``). Pending
     points shrink ``sigma`` of one more interval, with the mean left, which is
-    intersected only for this choice.
+    intersected only for this choice. Where the intervals have nothing in common it is
+    the last one alone.
 
     Prior and data are those of the model at construction: make a new one after
     ``load_state_dict`` or ``set_train_data``.
@@ -635,6 +636,7 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
             model = model.subset_output([0])  # the one model itself
         super().__init__(model=model)
         if posterior_transform is not None:
+            check_outputs(model, posterior_transform)  # it may take none at all
             raise UnsupportedError(
                 "Expected `posterior_transform` to be None for "
                 f"{type(self).__name__}, but got {type(posterior_transform).__name__}. "
@@ -662,13 +664,12 @@ class RegionAcquisitionFunction(AcquisitionFunction, ABC):
         X_pending = pending_matrix(X_pending, self.model)
         if X_pending is not None:
             check_columns(self._path.moments, X_pending, "X_pending")
-        self._pending = X_pending
-        self._chosen_from = self._path
+        path = self._path
         if X_pending is not None:
             with torch.no_grad():
-                F = self._path.prior.features(X_pending)
-                noise = self._path.new_noise_var(F.shape[-2])
-                self._chosen_from = self._path.after(F, noise)
+                F = path.prior.features(X_pending)
+                path = path.after(F, path.new_noise_var(F.shape[-2]))
+        self._pending, self._chosen_from = X_pending, path
 
     def _region(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""The ends ``lower`` and ``upper`` at ``batch_shape x 1 x d``.

@@ -47,7 +47,7 @@ LITTLE, FEW_NODES = 0.3, 3
 """The largest correlation for which so few nodes are enough, as for most pairs."""
 NODES = ((0.5, 4), (0.75, 6), (0.9, 8), (1.0, 16))
 """The same of larger ones, by angles.
-Covariances of both events are then exact to 1e-8. No correlation is above 0.97 while
+Covariances of both events are then exact to 2e-8. No correlation is above 0.97 while
 the latent variance is below 16; there they are to 1e-6."""
 REACH, LATENT_NODES = 5.0, 81
 """The deviations up to which values of ``f`` count, and how many of them.

@@ -135,6 +135,20 @@ def test_pending_points_count_as_part_of_the_batch(acqf_class, options):
 
 
 @every
+def test_pending_points_whose_noise_is_refused_are_not_taken(acqf_class, options):
+    def noise(X):
+        return 1.5 - X[..., 0].clamp_min(1.0)  # below 0 from 1.5 on
+
+    model, X = make_model()[0], batches((), 5)
+    acqf = acqf_class(model, **options, noise_var=noise, X_pending=X[:2])
+    before = acqf(X[2:])
+    with pytest.raises(ValueError, match="noise_var"):
+        acqf.set_X_pending(X[:2] + 2.0)
+    torch.testing.assert_close(acqf.X_pending, X[:2])
+    torch.testing.assert_close(acqf(X[2:]), before)
+
+
+@every
 def test_a_replicate_is_a_second_observation(acqf_class, options):
     model, x = make_model()[0], batches((), 1)
     twice = acqf_class(model, **options, noise_var=0.6)(x.expand(2, 2))

@@ -593,7 +593,7 @@ def test_inputs_that_rise_are_checked():
                 Strategy(line(), Above(0.5), model=model)
     model = GaussianProcess(outcome=Binary(), increasing=[0], decreasing=[0])
     with pytest.raises(
-        ValueError, match="other inputs than `increasing`.* Leave it out of"
+        ValueError, match=r"other inputs than `increasing`.* Leave it out of"
     ):
         Strategy(line(), Above(0.5), model=model)
     pool = Pool(pd.DataFrame({"v": ["a", "b", "c"], "dose": [1.0, 2.0, 3.0]}))
