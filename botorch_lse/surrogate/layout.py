@@ -23,15 +23,17 @@ MOST_IN_A_ROW = 20
 """The largest number of measurements of other sources between two of the target.
 Few values of the target do not tell a useful source from a useless one, which would be
 asked until all is known of it."""
-FIRST_AT_TARGET, LEAST_AT_TARGET = 2, 4
-"""The number of initial rows at the target for each input, beside two, and the least.
-Its first values teach how the sources differ, the others where the level may be."""
-FIRST_AT_SOURCES, FIRST_COST = 10, 0.2
+FIRST_AT_TARGET, LEAST_AT_TARGET = 6, 4
+"""The number of initial rows at the target, of more than five inputs one for each and
+one more, and the least of any source. More would be measured of a target alone
+(``FIRST_ALONE`` for each input, and two): these teach how the sources differ, and where
+the level may be the others show."""
+FIRST_AT_SOURCES, FIRST_ALONE, FIRST_COST = 10, 2, 0.2
 """The limits of initial rows at any other source than the target.
-The largest number for each input, and what these may cost, as a share of what those at
-the target do. A source that turns out to tell
-nothing has then cost little, and the rule asks one that tells again. At a fifth of the
-target's cost it is one row for each of the target's: fewer show no correlation."""
+The largest number for each input, and what these may cost, as a share of what those of
+a target alone would. A source that turns out to tell nothing has then cost little, and
+the rule asks one that tells again. At a fifth of the target's cost it is a row for each
+of a target alone: fewer show no correlation."""
 SHARE_FIRST = 0.25
 """The largest share of a small pool that is measured before the rule takes over."""
 MOST_FIRST_INPUTS = 10
@@ -526,15 +528,15 @@ class FromSources(Layout):
     def first_of_sources(self) -> tuple[int, ...]:
         r"""The sizes of the initial design at each source, few at the target.
 
-        The other sources get what ``FIRST_COST`` of the target's cost pays for, at most
-        ``FIRST_AT_SOURCES`` for each input.
+        The other sources get what ``FIRST_COST`` of the cost of a target alone pays
+        for, at most ``FIRST_AT_SOURCES`` for each input.
         """
         d, N = min(self.items.n_inputs, MOST_FIRST_INPUTS), self.n_items
-        at_target = max(FIRST_AT_TARGET * d + 2, LEAST_AT_TARGET)
-        budget = FIRST_COST * at_target * self._costs[self.target]
+        alone = max(FIRST_ALONE * d + 2, LEAST_AT_TARGET)
+        budget = FIRST_COST * alone * self._costs[self.target]
         found = (budget / self._costs.clamp_min(1e-300)).long()
         found = found.clamp(LEAST_AT_TARGET, max(FIRST_AT_SOURCES * d, LEAST_AT_TARGET))
-        found[self.target] = at_target
+        found[self.target] = max(d + 1, min(alone, FIRST_AT_TARGET))
         limit = max(int(SHARE_FIRST * N), LEAST_AT_TARGET)
         found = found.clamp_max(min(limit, N))
         if self.told:

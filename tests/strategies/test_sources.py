@@ -526,6 +526,11 @@ def test_the_initial_design_is_nested_and_has_few_dear_rows() -> None:
     assert equal.first_of_sources == (4, 6)
     fifth = FromSources(square.at_sources(("coarse", "fine"), costs=(0.2, 1.0)))
     assert fifth.first_of_sources == (6, 6)
+    # With many inputs the target gets one for each, and another source as many as
+    # what the first rows of a target alone would cost pays for.
+    box = Pool.from_box([[0.0] * 8, [1.0] * 8], 256)
+    tenth = FromSources(box.at_sources(("coarse", "fine"), costs=(0.1, 1.0)))
+    assert tenth.first_of_sources == (36, 9)
 
 
 @pytest.mark.some(3)
