@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
@@ -68,7 +68,11 @@ class LevelSetSampler(BaseSampler):
 
     def __init__(self, strategy: Strategy, seed: int = 0) -> None:
         of_type(
-            strategy, Strategy, "strategy", "a Strategy", "Write `Strategy(pool, g)`"
+            strategy,
+            Strategy,
+            "strategy",
+            "a Strategy",
+            "Write `Strategy(pool, Above(0.5))`.",
         )
         self.strategy, self.seed = strategy, seed
         self._table = strategy.pool.to_frame()
@@ -111,7 +115,11 @@ class LevelSetSampler(BaseSampler):
         if row is None or state.is_done:
             return state
         y = self._outputs(trial, values) if ended == TrialState.COMPLETE else []
-        if ended == TrialState.FAIL:
+        # Nobody asks the sampler for a parameter that is fixed, or has one value.
+        for name in trial.params if y and ROW in trial.system_attrs else ():
+            if name in self._table:
+                self._value(row, name, trial.distributions[name], trial.params[name])
+        if ended == TrialState.FAIL and {*self._table} <= {*trial.params}:
             y = [*(of_failure(self.strategy.outcomes_of(row)) or ())]
         if y and all(map(math.isfinite, y)):
             told = torch.tensor([y] if len(y) > 1 else y, dtype=torch.float64)
@@ -197,8 +205,8 @@ class LevelSetSampler(BaseSampler):
         r"""The value of a parameter in the row of the trial.
 
         Raises:
-            ValueError: If the pool has no column of that name, or a trial was enqueued
-                without this parameter.
+            ValueError: If the pool has no column of that name or the distribution does
+                not contain it, or a trial was enqueued without this parameter.
         """
         if param_name not in self._table:
             wanted = f"to be a column of the pool, {list(self._table)}"
@@ -206,8 +214,26 @@ class LevelSetSampler(BaseSampler):
         if ROW not in trial.system_attrs:
             came = f"{param_name!r} is missing"
             raise ValueError(complaint("params", "to be whole where enqueued", came))
-        value = self._table[param_name].iloc[trial.system_attrs[ROW]]
-        return value.item() if isinstance(value, np.generic) else value
+        return self._value(trial.system_attrs[ROW], param_name, param_distribution)
+
+    def _value(
+        self, row: int, name: str, asked: BaseDistribution, given: Any = None
+    ) -> Any:
+        # The value of a row as the distribution has it, which is to be the one given.
+        entries = self._table[name].unique().tolist()
+        value = self._table[name].iloc[row]
+        value = value.item() if isinstance(value, np.generic) else value
+        near = _nearest(value, asked)
+        if near is not None and (given is None or _nearest(given, asked) == near):
+            return near
+        wanted = f"to be {value!r} in row {row} of the pool"
+        came = f"got {'' if given is None else f'{given!r} from '}{asked}"
+        how, choices = "categorical", f"{entries}"
+        if all(isinstance(entry, int | float) for entry in entries):
+            how, choices = "float", f"{min(entries)}, {max(entries)}"
+        remedy = f"Call `trial.suggest_{how}({name!r}, {choices})`"
+        after = "" if given is None else " in a new study, and fix no parameter"
+        raise ValueError(complaint(name, wanted, came, f"{remedy}{after}."))
 
     def after_trial(
         self,
@@ -223,6 +249,20 @@ class LevelSetSampler(BaseSampler):
             self._states[study._study_id] = now, known | {trial.number}
             if now.is_done:
                 _stop(study)
+
+
+def _nearest(value: Any, asked: Any) -> Any:
+    # The value of a distribution that is the given one up to rounding, if there is one.
+    if isinstance(asked, CategoricalDistribution):
+        return value if value in asked.choices else None
+    if not isinstance(value, int | float):
+        return None
+    near, step = min(max(value, asked.low), asked.high), asked.step or 0
+    if step:
+        near = asked.low + round((near - asked.low) / step) * step
+    # Single precision may have rounded a row; whole numbers may be stored as floats.
+    alike = math.isclose(value, near, rel_tol=1e-7, abs_tol=1e-7 * step)
+    return (near if isinstance(near, int) else value) if alike else None
 
 
 def _stop(study: Study) -> None:

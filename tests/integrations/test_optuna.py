@@ -207,6 +207,74 @@ def test_what_does_not_fit_is_refused() -> None:
         two.optimize(lambda t: (t.suggest_float("x", 0, 10), 1.0), n_trials=1)
 
 
+LINE = np.arange(21) / 20
+
+
+@pytest.mark.parametrize(
+    ("column", "ask", "remedy"),
+    [
+        (LINE, lambda t: t.suggest_int("x", 0, 1), "suggest_float('x', 0.0, 1.0)"),
+        (LINE, lambda t: t.suggest_float("x", 0, 0.2), "suggest_float('x', 0.0, 1.0)"),
+        (
+            LINE,
+            lambda t: t.suggest_float("x", 0.5, 0.5),
+            "suggest_float('x', 0.0, 1.0)",
+        ),
+        (LINE, lambda t: t.suggest_float("x", 0, 1, step=0.5), "('x', 0.0, 1.0)"),
+        (
+            LINE + 0.1,
+            lambda t: t.suggest_float("x", 0.5, 2, log=True),
+            "('x', 0.1, 1.1)",
+        ),
+        (
+            ["a", "b", "c"] * 7,
+            lambda t: t.suggest_categorical("x", ["a", "b"]) == "a",
+            "suggest_categorical('x', ['a', 'b', 'c'])",
+        ),
+        (["a", "b", "c"] * 7, lambda t: t.suggest_float("x", 0, 1), "categorical('x'"),
+    ],
+)
+def test_a_value_other_than_the_row_s_is_refused(column, ask, remedy) -> None:
+    pool = Pool(pd.DataFrame({"x": column}))
+    model = GaussianProcess(outcome=Binary(failures="outcome"))
+    sampler = LevelSetSampler(Strategy(pool, Above(0.5), model=model))
+    study = optuna.create_study(sampler=sampler)
+    with pytest.raises(ValueError, match="Expected `x` to be .* in row") as told:
+        study.optimize(lambda trial: bool(ask(trial)), n_trials=21)
+    assert remedy in str(told.value)
+    used = [state.n_used for state, _ in sampler._states.values()]
+    assert used in ([], [len(study.trials) - 1])
+    study = optuna.create_study(sampler=LevelSetSampler(sampler.strategy))
+    call = str(told.value).split("`")[3]
+    study.optimize(lambda trial: bool(eval(call)), n_trials=2)
+
+
+@pytest.mark.filterwarnings("ignore")  # fixed parameters are an experiment of Optuna
+def test_fixed_parameters_are_not_taken_for_the_row_s() -> None:
+    fixed = optuna.samplers.PartialFixedSampler({"x": 0.5}, LevelSetSampler(build()))
+    study = optuna.create_study(sampler=fixed)
+    with pytest.raises(
+        ValueError, match=r"0\.5 from .* new study, and fix no parameter"
+    ):
+        study.optimize(objective, n_trials=1)
+
+
+def test_values_that_the_distribution_has_are_the_row_s() -> None:
+    table = {"n": [1.0, 2.0, 3.0], "x": [0.1, 0.1 + 0.2, 0.5], "k": [4.0, 5.0, 6.0]}
+    pool = Pool(pd.DataFrame(table).astype({"x": "float32"}))
+    study = optuna.create_study(sampler=LevelSetSampler(Strategy(pool, Above(0.5))))
+
+    def whole(trial) -> float:
+        n = trial.suggest_int("n", 1, 3)
+        assert isinstance(n, int)
+        assert trial.suggest_categorical("k", [4, 5, 6]) == n + 3
+        found = trial.suggest_float("x", 0.1, 0.5, step=0.1)
+        assert found == pytest.approx(table["x"][n - 1])
+        return float(n)
+
+    study.optimize(whole, n_trials=3)
+
+
 def run_until_killed(url: str) -> None:
     r"""Run a study; the eighth objective never returns, and says that it began."""
     storage = optuna.storages.RDBStorage(url, heartbeat_interval=1, grace_period=2)
