@@ -338,18 +338,19 @@ def simulate_command(run: Run, call: argparse.Namespace) -> None:
     said = (understood(run), save_settings(run))
     _tell(*said, f"Truth: {truth.words}; {noise_of(run, truth)}.")
     outcomes, runs = list[Outcome](), simulated(run, truth, call.most)
+    noun = "measurement" if run.settings.trials is None else "trial"
     for i in range(1, len(truth.values) + 1):
         with doing(f"run {i}", at_once=False):
             outcome = next(runs)
         outcomes.append(outcome)
         print(
-            f"run {i}: {_counted(outcome.n, 'measurement')} in "
+            f"run {i}: {_counted(outcome.n, noun)} in "
             f"{_counted(outcome.sheets, 'sheet')}, {outcome.found}, "
             f"{outcome.wrong} wrong. {_end_of(outcome)}",
             flush=True,
         )
     are_classes = isinstance(run.settings.kind, Labels)
-    print(expected(outcomes, truth.state.n_used, are_classes=are_classes))
+    print(expected(outcomes, truth.state.n_used, noun, are_classes=are_classes))
 
 
 def noise_of(run: Run, truth: Truth) -> str:
@@ -371,19 +372,20 @@ def _end_of(outcome: Outcome) -> str:
 
 
 def expected(
-    outcomes: Sequence[Outcome], begun: int, *, are_classes: bool = False
+    outcomes: Sequence[Outcome], begun: int, noun: str, *, are_classes: bool = False
 ) -> str:
     r"""The expected number of measurements, in a sentence.
 
     Args:
         outcomes: Simulated runs.
         begun: Measurements that are there already.
+        noun: The word for one of them.
         are_classes: Whether they find classes, which no epsilon makes quicker.
     """
     counts = sorted(outcome.n for outcome in outcomes)
     more = " more" if begun else ""
     open_ = sum(outcome.reason not in (DECIDED, AUDITED) for outcome in outcomes)
-    said = f"Expect {_counted(counts[len(counts) // 2], 'measurement')}{more}"
+    said = f"Expect {_counted(counts[len(counts) // 2], noun)}{more}"
     said += f" (from {counts[0]} to {counts[-1]})" if counts[0] < counts[-1] else ""
     if open_:
         said += (
@@ -491,7 +493,10 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     now, found, state = run.measured, run.settings, run.state
     answer = run.sides
     by_source = run.by_source if now.sources else ""
-    parts = [f"{len(now.having(MEASURED))} measured{by_source}"]
+    done = now.having(MEASURED)
+    parts = [f"{len(done)} measured{by_source}"]
+    if found.trials is not None and done:
+        parts[0] += f" in {_counted(sum(e.trials or 1 for e in done), 'trial')}"
     for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
             parts.append(f"{n} {words}")
@@ -506,7 +511,7 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
         else:
             lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
             lines += how_many(run)
-    model, n = run.strategy.parts.model, state.history.n_measured
+    model, n = run.strategy.parts.model, len(state.history)  # lines, not trials
     wanted = model.n_deciding(state.belief.fits.has_known_noise)
     until = "nothing is decided before,"
     if model.n_first < wanted:
@@ -750,21 +755,22 @@ def foreseen(run: Run) -> str:
     with doing("looking ahead", at_once=False):
         forecast = run.state.forecast()
     more, left = forecast.observations, run.left
+    noun = "measurement" if run.settings.trials is None else "trial"
     beyond = forecast.more_than
     about = f"about {more}" if beyond is None else f"more than {beyond}"
     if more is None and beyond is None:
         basis = _in_table_words(forecast.basis)
-        said = f"How many more measurements it takes cannot be told. {basis}"
+        said = f"How many more {noun}s it takes cannot be told. {basis}"
     elif left is not None and (more or beyond or 0) > left:
         return (
-            f"The budget leaves {_counted(left, 'measurement')}; {about} would "
+            f"The budget leaves {_counted(left, noun)}; {about} would "
             "decide all, so that some candidates will stay undecided."
         ) + _symptom(run, more)
     else:
         is_confirming = not bool(run.sides.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
         plural = "" if more == 1 else "s"
-        said = f"{about.capitalize()} more measurement{plural} until {until}."
+        said = f"{about.capitalize()} more {noun}{plural} until {until}."
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
         said += _symptom(run, more)
     if run.sides.class_names:

@@ -428,11 +428,12 @@ class Run:
 
     @property
     def left(self) -> int | None:
-        r"""The number of lines that the budget still allows, open ones included."""
+        r"""The number of measurements, or trials, that the budget still allows."""
         if self.settings.budget is None:
             return None
         # A limit of a value was measured, too, though no model is told of a value.
-        return self.settings.budget - len(self.measured.having(MEASURED, UNTOLD))
+        found = self.measured.having(MEASURED, UNTOLD)
+        return self.settings.budget - sum(entry.trials or 1 for entry in found)
 
     @property
     def is_done(self) -> bool:
@@ -466,6 +467,8 @@ class Run:
             return []
         size = self.settings.batch - len(self.measured.open)
         if (left := self.left) is not None:  # others may have used it up meanwhile
+            if self.settings.trials is not None:  # the lines that take these trials
+                left = max(left // self.trials, 1)
             size = min(size, left - len(self.measured.open))
         owed = [self.places[row] for row in self.measured.owed][: max(size, 0)]
         out = [self.places[entry.row] for entry in self.measured.open] + owed

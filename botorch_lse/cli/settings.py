@@ -63,7 +63,7 @@ class Settings:
         out: The sheet of what to measure.
         report: A page that ``next`` and ``answer`` write anew at each call.
         batch: How many lines the sheet has.
-        budget: The largest number of measurements.
+        budget: The largest number of measurements, or of trials where lines have many.
         max_repeats: The largest number of measurements of one candidate.
         key: The column that names the candidates.
         inputs: The columns that describe the candidates; empty: all that vary.

@@ -49,7 +49,7 @@ class Outcome:
     r"""The end of a simulated run.
 
     Args:
-        n: Measurements it made.
+        n: Measurements, or trials, that it made.
         sheets: In how many sheets.
         reason: Why it stopped.
         found: How many candidates it found above the level, or of a class, in words.
@@ -152,7 +152,7 @@ def simulated(run: Run, truth: Truth, most: int) -> Iterator[Outcome]:
     Args:
         run: The run whose strategy is used.
         truth: What is measured.
-        most: Measurements of a run at most.
+        most: Measurements, or trials, of a run at most.
     """
     left, begun = run.left, truth.state.n_used
     limit = begun + (most if left is None else min(left, most))
@@ -172,7 +172,9 @@ def _outcome(
 ) -> Outcome:
     state, sheets = truth.state, 0
     while not state.is_done:
-        rows = torch.tensor(filled_up(strategy, state, [], run.settings.batch)).long()
+        room = ((strategy.max_observations or 0) - state.n_used) // run.trials
+        size = min(run.settings.batch, max(room, 1))
+        rows = torch.tensor(filled_up(strategy, state, [], size)).long()
         if rows.numel() == 0:
             break
         new = _measured(run, truth, rows, values, bench)

@@ -255,7 +255,7 @@ def test_counts_stand_in_two_columns(lab: Lab) -> None:
     lab.fill("sheet.csv", lambda line: "40", "n")
     lab.fill("sheet.csv", lambda line: f"{40 * chance(line):.0f}", "works")
     said = lab.call("next")
-    assert "10 measured" in said
+    assert "10 measured in 400 trials." in said
     assert "40" in (lab.folder / "results.csv").read_text()
     found = run_of_files().state.observations
     assert found.counts is not None
@@ -267,6 +267,16 @@ def test_counts_stand_in_two_columns(lab: Lab) -> None:
             for i in found.indices.tolist()
         ]
     )
+
+
+def test_a_budget_counts_trials(lab: Lab) -> None:
+    lab.call(f"{CALL} --trials n --budget 47")
+    lab.fill("sheet.csv", lambda line: "4", "n")
+    lab.fill("sheet.csv", lambda line: f"{4 * chance(line):.0f}", "works")
+    said = lab.call("next")
+    assert "The budget leaves 7 trials; about " in said
+    assert "sheet.csv: 1 line to measure" in said  # of 4 trials; two would have 8
+    assert "run 1: 8 trials in 2 sheets" in lab.call("simulate --runs 1 --most 300")
 
 
 def test_trials_may_be_planned_for_each_candidate(lab: Lab) -> None:
