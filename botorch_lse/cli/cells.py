@@ -29,6 +29,8 @@ from botorch_lse._numerals import (
     without_sign,
 )
 
+SOURCE = "source"
+"""The column that says which source measured a line, or is to measure it."""
 MOST_FAULTS = 40
 """The largest number of complaints that a call shows: more are faults of one kind."""
 DELIMITERS = (",", ";", "\t", "|")
@@ -256,8 +258,9 @@ class Table:
 
     @property
     def marks(self) -> set[str]:
-        r"""The decimal marks that columns show."""
-        return {mark for mark in self._marks.values() if mark is not None}
+        r"""The decimal marks that columns show, but for names of sources."""
+        own = self._marks.items()  # a source may be called 0.25 in any table
+        return {mark for name, mark in own if mark and name.casefold() != SOURCE}
 
     def doubtful(self, column: str) -> Line | None:
         r"""The first line with a mark that may separate thousands, if all may.

@@ -17,7 +17,7 @@ from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
 from botorch_lse.cli.answers import draw_answer, write_answer
 from botorch_lse.cli.candidates import SHEET
-from botorch_lse.cli.cells import CODE_PAGES, WORKBOOKS, write_table, writing
+from botorch_lse.cli.cells import CODE_PAGES, SOURCE, WORKBOOKS, write_table, writing
 from botorch_lse.cli.doubts import in_table_words, place_of
 from botorch_lse.cli.kinds import AGAIN, Labels
 from botorch_lse.cli.measurements import (
@@ -33,7 +33,7 @@ from botorch_lse.cli.report import report_of
 from botorch_lse.cli.runs import Run
 from botorch_lse.cli.settings import DEFAULT_FILE, PROGRAM
 from botorch_lse.cli.simulated import Outcome, Truth, simulated, truth_of
-from botorch_lse.cli.sources import SOURCE, is_fidelity
+from botorch_lse.cli.sources import is_fidelity
 from botorch_lse.confidence.calibration import (
     ANOTHER_MODEL,
     Calibration,

@@ -30,6 +30,7 @@ from botorch_lse.cli.candidates import (
     is_open,
 )
 from botorch_lse.cli.cells import (
+    SOURCE,
     Faults,
     Line,
     Table,
@@ -41,7 +42,6 @@ from botorch_lse.cli.kinds import AGAIN, OUTCOME, PAIR_OF, Fault, Kind
 from botorch_lse.cli.notation import is_missing
 from botorch_lse.cli.settings import Settings
 from botorch_lse.cli.sources import (
-    SOURCE,
     column_of_sources,
     is_fidelity,
     number_in,

@@ -21,12 +21,12 @@ from botorch_lse import strategies  # loads its names, and torch, on first use
 from botorch_lse._files import Seen, seen_to_write, write_whole
 from botorch_lse._numerals import written
 from botorch_lse.cli.candidates import REPEAT, SHEET, Candidates, is_open
-from botorch_lse.cli.cells import Line, Table, read_table, without_unit, writing
+from botorch_lse.cli.cells import SOURCE, Line, Table, read_table, without_unit, writing
 from botorch_lse.cli.measurements import MEASURED, UNTOLD, Measurements, measurements
 from botorch_lse.cli.progress import doing
 from botorch_lse.cli.scale import Scale
 from botorch_lse.cli.settings import Settings
-from botorch_lse.cli.sources import SOURCE, is_fidelity
+from botorch_lse.cli.sources import is_fidelity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -526,7 +526,9 @@ class Run:
             cells = dict(self.candidates.lines[candidate].cells)
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
             if self.settings.sources:
-                cells[SOURCE] = self.settings.sources[at]
+                cells[SOURCE] = name = self.settings.sources[at]
+                if is_fidelity(self.settings.sources):
+                    cells[SOURCE] = name.replace(".", self.mark)
             added = (self.result_column, *self._trials_column)
             lines.append({**cells, **dict.fromkeys(added, "")})
         return lines

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from botorch_lse.cli.cells import Line, Table
+from botorch_lse._numerals import MARKS, is_doubtful, number_with
+from botorch_lse.cli.cells import SOURCE, Line, Table
 from botorch_lse.cli.notation import Notation
 
-SOURCE = "source"
-"""The column that says which source measured a line, or is to measure it."""
 OF_SOURCES = ("source_costs", "source_noise", "target", "sources", "history")
 """The settings of a table with several sources."""
 
@@ -108,7 +107,11 @@ def number_in(
         column: The column of sources.
         notation: The notation of numbers.
     """
-    return notation.with_mark(table.mark(column)).number(line.cells[column])
+    text = line.cells[column]
+    number = notation.with_mark(table.mark(column)).number(text)
+    # A table's own marks and those of the settings may stand in one column.
+    others = (number_with(mark, text) for mark in MARKS if not is_doubtful(text))
+    return next((x for x in (number, *others) if x is not None), None)
 
 
 def source_of(

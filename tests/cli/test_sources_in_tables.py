@@ -395,6 +395,23 @@ def test_a_level_may_be_written_otherwise(lab: Lab) -> None:
     assert run_of().pool.is_fidelity
 
 
+@pytest.mark.parametrize("written", ["0,25", "0.25"])
+def test_levels_stand_beside_numbers_with_decimal_commas(
+    written: str, lab: Lab
+) -> None:
+    text = "x;name\n" + "".join(f"{x},5;n{x}\n" for x in range(12))
+    lab.write("candidates.csv", text)
+    lab.call(CALL.replace("coarse,fine", "0.25,1"))
+    sheet = lab.folder / "sheet.csv"
+    assert ";0,25;" in sheet.read_text()
+    header, *lines = sheet.read_text().replace(";0,25;", f";{written};").splitlines()
+    sheet.write_text("\n".join([header, *(f"{line}10,375" for line in lines), ""]))
+    assert "4 measured (0.25: " in lab.call("next")
+    entries = run_of().measured.having("measured")
+    assert {entry.value for entry in entries} == {10.375}
+    assert {entry.row // 12 for entry in entries} == {0, 1}
+
+
 # --- the page -------------------------------------------------------------------------
 
 
