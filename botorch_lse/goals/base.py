@@ -285,26 +285,27 @@ class Goal(ABC):
         """
         return Targets(rows[sides.candidates])
 
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+    def distances(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""The signed distances of the means from a change of side (``T``).
 
-        An item is decided once the half width of its interval is at most this distance
-        plus ``facts.tolerance``.
+        All is decided once the half width of each interval is at most this distance
+        plus ``facts.tolerance``: infinite for items of which no more need be known.
 
         Args:
-            mean: ``T`` means of the one output.
-            points: A number for each item, the same for equal points.
+            sides: What is decided.
+            seen: The belief about the items, which have one output.
         """
-        region = self.region([mean])
+        region = self.region(seen.mean)
         assert region is not None  # as above
-        return region.distances(mean)
+        found = region.distances(seen.mean[0])
+        return found.masked_fill(sides.side != UNDECIDED, torch.inf)
 
     def gaps(self, sides: Sides, seen: Intervals) -> Targets:
         r"""The ``targets``, weighted by one over the squared expected gaps."""
         targets, items = self.targets(sides, seen.rows), sides.candidates
-        distances = self.distances(seen.regions.mean, seen.points)[items]
+        distances = self.distances(sides, seen)[items]
         variance = seen.belief.variance(0, items.nonzero().view(-1))
-        gaps = squared_gaps(distances, variance, self.epsilon)
+        gaps = squared_gaps(distances, variance, self.facts.tolerance)
         return replace(targets, weights=1 / gaps)
 
     # --- the answer -------------------------------------------------------------------

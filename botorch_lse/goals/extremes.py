@@ -23,7 +23,7 @@ from botorch_lse.confidence.classify import (
 from botorch_lse.data.classification import Classification
 from botorch_lse.functional.value_region import ValueRegion
 from botorch_lse.goals.base import Goal, GoalFacts, Intervals, Targets, all_are_right
-from botorch_lse.goals.gaps import squared_gaps
+from botorch_lse.goals.gaps import likely_gaps, squared_gaps
 from botorch_lse.models.gaussian_process import row_blocks
 
 PAIR_ARRAYS = 6
@@ -57,11 +57,29 @@ class AnyShareOfMax(Goal):
     @property
     def facts(self) -> GoalFacts:
         r"""The facts: one level, whose own bounds decide."""
-        return GoalFacts(all_are_right(self.epsilon), self.epsilon)
+        return GoalFacts(all_are_right(self.epsilon), self.epsilon / (1 + self.omega))
 
     def region(self, mean: Sequence[Tensor]) -> ValueRegion:
         r"""The values above ``omega`` times the largest mean."""
         return ValueRegion.above(self.omega * float(mean[0].max()), self.epsilon)
+
+    def distances(self, sides: Sides, seen: Intervals) -> Tensor:
+        r"""The half widths that decide all, of open items and of possible maxima.
+
+        With half widths ``w`` and the largest mean at ``b``, ``x`` is decided once
+        ``w(x) + omega w(b) <= |f(x) - omega f(b)| + epsilon``. Of the nearest item and
+        ``b`` both are the same. What is above asks for the highest end, too: then no
+        other interval may reach higher than that of ``b``.
+        """
+        mean, is_open = seen.regions.mean, sides.side == UNDECIDED
+        best = int(mean.argmax())
+        gaps = likely_gaps(mean - self.omega * mean[best], seen.regions.sigma)
+        left = gaps.abs().masked_fill(~is_open, torch.inf)
+        least = left.min() / (1 + self.omega)
+        is_any_above = (is_open & (gaps > 0)).any()
+        found = least + (mean[best] - mean).where(is_any_above, torch.inf)
+        found[best] = least
+        return found.minimum(left - self.omega * least)
 
     def answer(self, sides: Sides, seen: Intervals, claim: str) -> Classification:
         r"""The answer; the level may be anywhere between its two bounds."""
@@ -339,14 +357,16 @@ class AnyMaximiser(Goal):
         chances = found.probability_above.masked_fill(is_best, chance)
         return replace(found, probability_above=chances)
 
-    def distances(self, mean: Tensor, points: Tensor) -> Tensor:
+    def distances(self, sides: Sides, seen: Intervals) -> Tensor:
         r"""Half the distance of each mean from the best mean of another point."""
+        mean = seen.regions.mean
         best = int(mean.argmax())
-        copies = points == points[best]
+        copies = seen.points == seen.points[best]
         if bool(copies.all()):
             return torch.zeros_like(mean)
         rival = mean[~copies].max()
-        return torch.where(copies, mean - rival, mean - mean[best]) / 2
+        found = torch.where(copies, mean - rival, mean - mean[best]) / 2
+        return found.masked_fill(sides.side != UNDECIDED, torch.inf)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,8 @@ r"""Gaps: the distances from the level that intervals must be narrower than."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 NEAREST = 0.1
 """The gap guessed for a row whose estimate lies on the level, in its deviations.

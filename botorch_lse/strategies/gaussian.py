@@ -1434,12 +1434,12 @@ class GaussianAlgorithm(Algorithm):
             return few._forecast(few_belief, told)
         if facts.n_outputs > 1 or facts.n_comparisons != 1:
             return self._planned_forecast(belief, beta)
+        seen = self.seen(belief.fits, belief.all_regions, beta)
         if not self.forecasts_by_design:
-            distances = self.goal.distances(posterior.mean, self.points)
+            distances = self.goal.distances(belief.sides, seen)
             return rows_forecast(
                 belief, distances, beta, facts.tolerance, self.batch_size
             )
-        seen = self.seen(belief.fits, belief.all_regions, beta)
         (problem,) = problems_of(belief.fits, self.goal.gaps(belief.sides, seen))
         size = min(self.batch_size, LARGEST_BATCH)
         relaxation = Relaxation.of(problem, size, ROUGH)

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_lse.confidence.classify import UNDECIDED
 from botorch_lse.data.requests import round_generator
 from botorch_lse.functional.scores import best_ones
 from botorch_lse.goals.gaps import squared_gaps
@@ -25,7 +24,7 @@ from botorch_lse.strategies.forecast import (
 MOST_STEPS = 300
 """The longest forecast that is made measurement by measurement."""
 FORECAST_ROWS = 1024
-"""The number of undecided rows that count in the forecast of a larger pool.
+"""The number of rows in question that count in the forecast of a larger pool.
 Those that need the most measurements, a second of work at most. These and as many
 others, drawn at random, are measured."""
 DESIGNED_ROWS = 100
@@ -50,7 +49,8 @@ def rows_forecast(
 
     Args:
         belief: Where the run stands.
-        distances: ``N`` distances of the means from what would decide the rows.
+        distances: ``N`` distances of the means from what would decide the rows,
+            infinite where no more need be known.
         beta: The squared width of the next interval.
         epsilon: The accuracy.
         size: Observations of a batch.
@@ -58,14 +58,14 @@ def rows_forecast(
     posterior = belief.posterior
     noise = belief.fits.new_noise.expand(len(posterior.mean))
     most = most_worth_saying(len(noise))
-    rows = (belief.sides.side == UNDECIDED).nonzero().view(-1)
+    rows = distances.isfinite().nonzero().view(-1)
     gaps = squared_gaps(distances[rows], posterior.variance[rows], epsilon)
     words = ""
     if len(noise) > LARGEST:
         n = min(FORECAST_ROWS, len(rows))
         kept = best_ones(posterior.variance[rows] / gaps, n)
         if n < len(rows):
-            words = f" Of the {len(rows)} undecided rows the {n} widest count."
+            words = f" Of the {len(rows)} rows in question the {n} widest count."
         rows, gaps = rows[kept], gaps[kept]
         used = torch.cat((rows, some_rows(len(noise), rows, FORECAST_ROWS)))
         posterior, noise = posterior.at_rows(used), noise[used]
@@ -75,7 +75,8 @@ def rows_forecast(
         return Forecast(
             planned,
             "By a plan that narrows the widest interval each time until all are as "
-            f"narrow as the gaps of the current estimate ask for.{words}",
+            "narrow as the gaps of the current estimate ask for; a rule that measures "
+            f"other rows may need more.{words}",
         )
     problem = PosteriorProblem(posterior, noise, rows, 1 / gaps)
     relaxation = Relaxation.of(problem, min(size, LARGEST_BATCH), ROUGH)

@@ -8,6 +8,9 @@ import pytest
 import torch
 
 from botorch_lse import Above, GaussianProcess, Observations, Pool
+from botorch_lse.confidence.classify import Sides
+from botorch_lse.confidence.regions import Regions
+from botorch_lse.goals import Intervals
 from botorch_lse.papers import (
     APEStrategy,
     GEGEBudgetStrategy,
@@ -25,9 +28,11 @@ from botorch_lse.strategies import (
     Classes,
     GEGEStrategy,
     Goal,
+    ImplicitLSEStrategy,
     LSEStrategy,
     MELKStrategy,
     MILKStrategy,
+    ShareOfMax,
     State,
     Strategy,
     TruVaRStrategy,
@@ -192,7 +197,7 @@ def test_a_large_pool_is_foreseen_from_a_part_of_it(monkeypatch, level: float) -
         monkeypatch.setattr(module, "FORECAST_ROWS", 60)
         monkeypatch.setattr(module, "LARGEST", 120)
     part = strategy.algorithm.forecast(state.belief, 0)
-    assert "undecided rows the 60 widest count" in part.basis
+    assert "rows in question the 60 widest count" in part.basis
     # What is promised of any forecast: the part has features of its own.
     assert whole / 2 <= part.observations <= 2 * whole
 
@@ -470,6 +475,76 @@ def test_forecast_of_gaussian_outputs_is_right_within_a_factor_of_two(
     assert 0.5 <= half_way(strategy, mu, seed, n) <= 2
     fitted = cls(Pool(torch.tensor(X)), maximize=(True, True))
     assert "No model has been fitted yet" in str(fitted.init().forecast())
+
+
+@pytest.mark.parametrize("omega", [0.5, 0.9])
+@pytest.mark.parametrize("seed", range(10))
+def test_distances_from_a_share_of_the_maximum_decide_all(
+    omega: float, seed: int
+) -> None:
+    r"""Half widths as wide as they are, but no wider, decide every open row."""
+    goal, n = ShareOfMax(omega, epsilon=0.1), 12
+    mean = torch.tensor(np.random.default_rng(seed).uniform(0.2, 2.0, n))
+    order = (mean - omega * mean.max()).abs().argsort(descending=True)
+    decided = order[: 2 * seed // 3]  # of those first, as in a run
+    side = torch.zeros(n, dtype=torch.int8)
+    side[decided] = (mean - omega * mean.max())[decided].sign().to(torch.int8)
+    sides = Sides(side, torch.ones(n, dtype=torch.bool))
+
+    def sides_after(half: torch.Tensor) -> Sides:
+        regions = Regions(mean - half, mean + half, mean, 0 * mean)
+        seen = Intervals((regions,), order, torch.arange(n), None)
+        return goal.distances(sides, seen), goal.update(sides, seen)
+
+    half = sides_after(torch.ones(n))[0] + goal.facts.tolerance
+    after = sides_after(half * (1 - 1e-9))[1].side
+    assert torch.equal(after.double(), (mean - omega * mean.max()).sign())
+    half[mean.argmax()] *= 1.01
+    assert not sides_after(half)[1].side.all()
+
+
+@more_in_full("n_runs", 1, 6)
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (ImplicitLSEStrategy, {}),
+        (ImplicitLSEStrategy, {"drop_maximisers": True}),
+        (TruVaRStrategy, {}),
+    ],
+)
+def test_forecasts_of_a_share_of_the_maximum_are_right_along_runs(
+    cls: type, options: dict[str, bool], n_runs: int
+) -> None:
+    r"""At a quarter, half and three quarters of runs what is foreseen is still needed.
+
+    Within a factor of three in the mean of the runs, and of eight in each.
+    """
+    gp, X = DenseGP((0.1,), 1.0, is_rbf=True), np.linspace(0, 1, 24)[:, None]
+    L, quarters = np.linalg.cholesky(gp.covariance(X, X) + 1e-8 * np.eye(24)), []
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        f, noise = L @ rng.standard_normal(24), 0.05 * rng.standard_normal(500)
+        strategy = cls(
+            Pool(torch.tensor(X)),
+            omega=0.8,
+            model=gp.kernel(),
+            noise_std=0.05,
+            epsilon=0.1,
+            beta=9.0,
+            **options,
+        )
+        states = [strategy.init()]
+        while not states[-1].is_done:
+            value = lambda r, i, f=f, e=noise: float(f[r] + e[i])  # noqa: E731
+            states.append(step(strategy, states[-1], value))
+        assert states[-1].stop_reason == "decided"
+        n = len(states) - 1
+        told = [n // 4, n // 2, 3 * n // 4]
+        quarters.append(
+            [math.log(states[t].forecast().observations / (n - t)) for t in told]
+        )
+    assert np.abs(quarters).max() <= math.log(8)
+    assert np.abs(np.mean(quarters, axis=0)).max() <= math.log(3)
 
 
 @pytest.mark.slow
