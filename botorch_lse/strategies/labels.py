@@ -326,7 +326,7 @@ def checked_sides(given: Any, pool: Pool) -> Tensor:
             column may mean rows or places.
     """
     n_rows = len(pool)
-    wanted = f"to be {n_rows} labels, true or 'above', false or 'below', one per row"
+    wanted = f"to be {n_rows} labels, True, 'above' or 1, False, 'below' or -1"
     if isinstance(given, Classification):
         given = given.side
     given = in_order(given, pool.labels, "sides")
@@ -339,12 +339,15 @@ def checked_sides(given: Any, pool: Pool) -> Tensor:
     for row, entry in enumerate(entries):
         if isinstance(entry, bool | np.bool_):
             codes.append(ABOVE if entry else BELOW)
-        elif isinstance(entry, int) and entry in (ABOVE, BELOW):
-            codes.append(entry)
-        elif isinstance(entry, str) and entry in WORDS:
-            codes.append(WORDS[entry])
+        elif isinstance(entry, int | float) and entry in (ABOVE, BELOW):
+            codes.append(int(entry))
+        elif isinstance(entry, str) and entry.strip().lower() in WORDS:
+            codes.append(WORDS[entry.strip().lower()])
         else:
             remedy = "Leave rows without a label out of the pool."
+            if all(other in (ABOVE, 0) for other in entries):
+                way = "np.array(sides) == 1" if entries is given else "sides == 1"
+                remedy = f"Write `{way}` if 0 is the label of below. {remedy}"
             came = f"row {row} has {entry!r}"
             raise ValueError(complaint("sides", wanted, came, remedy))
     return torch.tensor(codes, dtype=torch.int8)

@@ -239,7 +239,7 @@ def test_a_value_other_than_the_row_s_is_refused(column, ask, remedy) -> None:
     model = GaussianProcess(outcome=Binary(failures="outcome"))
     sampler = LevelSetSampler(Strategy(pool, Above(0.5), model=model))
     study = optuna.create_study(sampler=sampler)
-    with pytest.raises(ValueError, match="Expected `x` to be .* in row") as told:
+    with pytest.raises(ValueError, match=r"Expected `x` to be .* in row") as told:
         study.optimize(lambda trial: bool(ask(trial)), n_trials=21)
     assert remedy in str(told.value)
     used = [state.n_used for state, _ in sampler._states.values()]

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -600,7 +601,12 @@ def test_labels_that_are_wrong_are_not_confirmed() -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [torch.tensor([1, -1, 1]), [True, False, True], ["above", "below", "above"]],
+    [
+        torch.tensor([1, -1, 1]),
+        np.array([1.0, -1.0, 1.0]),
+        [True, False, True],
+        ["Above", "below", "above"],
+    ],
 )
 def test_labels_may_be_codes_bools_or_words(labels) -> None:
     pool = Pool([[0.0], [1.0], [2.0]])
@@ -625,6 +631,18 @@ def test_labels_may_be_codes_bools_or_words(labels) -> None:
 def test_labels_that_cannot_be_audited_are_refused(sides, options, message) -> None:
     with pytest.raises(ValueError, match=message):
         LabelAudit(Pool([[0.0], [1.0], [2.0]]), sides, **options)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series, torch.tensor])
+def test_the_remedy_for_labels_of_ones_and_zeros_drops_no_row(kind) -> None:
+    pool, sides = Pool([[0.0], [1.0], [2.0]]), kind([1, 0, 1])
+    with pytest.raises(
+        ValueError, match="True, 'above' or 1, False, 'below' or -1"
+    ) as told:
+        audit(pool, sides)
+    way = str(told.value).split("`")[3]
+    names = {"sides": sides, "np": np}
+    assert audit(pool, eval(way, names)).sides.tolist() == [1, -1, 1]
 
 
 def test_a_column_of_labels_goes_by_its_index() -> None:
