@@ -777,7 +777,7 @@ def foreseen(run: Run) -> str:
         said += f" {EDGES}"
     elif run.settings.epsilon == 0 and (more is not None or beyond is not None):
         said += (
-            " Candidates very near to the level take most of them: with an epsilon "
+            " Candidates very near to a level take most of them: with an epsilon "
             "these may go to either side."
         )
     elif beyond is not None or _symptom(run, more):

@@ -148,6 +148,8 @@ class GoalFacts:
             has no side by itself.
         meaning: What it is to be above, in words.
         class_names: The names of the classes, where they have names.
+        closest: The rows that take the most measurements to decide, in words.
+        accuracy: The argument that lets them go to either side, in words.
     """
 
     promise: str
@@ -161,6 +163,8 @@ class GoalFacts:
     seeks_best: bool = False
     meaning: str = "above"
     class_names: tuple[str, ...] = ()
+    closest: str = "rows very near to a level"
+    accuracy: str = "`epsilon`"
 
 
 AS_ESTIMATED = "if the level is the one of the present means"

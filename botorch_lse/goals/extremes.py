@@ -312,7 +312,9 @@ class AnyMaximiser(Goal):
     @property
     def facts(self) -> GoalFacts:
         r"""The facts: two intervals are compared, which share the accuracy."""
-        return GoalFacts(all_are_right(self.epsilon), self.epsilon / 2, seeks_best=True)
+        closest = "rows nearly as good as the best"
+        promise = all_are_right(self.epsilon)
+        return GoalFacts(promise, self.epsilon / 2, seeks_best=True, closest=closest)
 
     def region(self, mean: Sequence[Tensor]) -> ValueRegion:
         r"""The values above the largest mean."""

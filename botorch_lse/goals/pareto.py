@@ -419,6 +419,8 @@ class ParetoSet(Goal):
             n_comparisons=0,
             has_one_level=False,
             seeks_best=True,
+            closest="rows hardly better or worse than others",
+            accuracy="`epsilon` (of a goal, `accuracies`)",
         )
 
     @property

@@ -136,6 +136,7 @@ class Region(Goal):
             level=level,
             meaning=self.meaning,
             class_names=self.class_names,
+            closest="edges of classes" if self.class_names else GoalFacts.closest,
         )
 
     @property

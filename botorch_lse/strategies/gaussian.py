@@ -113,10 +113,10 @@ BY_PLAN = (
 )
 """The basis of the forecast for several outputs or levels, in words."""
 ENDLESS = (
-    "Rows very near to the level, or noise, take most of them: ask for less by a "
-    "larger `epsilon`, end by `max_observations`, or look for a wrong value."
+    "Noise, or {0.closest}, take most of them: ask for less by a larger {0.accuracy}, "
+    "end by `max_observations`, or look for a wrong value."
 )
-"""The advice of a forecast that ended where no number is worth the wait."""
+"""The advice of a forecast that ended where no number is worth the wait, by facts."""
 EDGES = (
     "Edges of classes take most of them: the map of the likeliest classes is good long "
     "before."
@@ -428,8 +428,9 @@ class GaussianAlgorithm(Algorithm):
     @property
     def _learnt_in_words(self) -> str:
         r"""The sentences that a guarantee adds where the model is fitted."""
-        raised = ", whose scale was raised so that the level is plausible"
-        raises = self.level_z is not None and self.goal.facts.directions is None
+        levels = "levels are" if self.goal.facts.n_comparisons > 1 else "level is"
+        raised = f", whose scale was raised so that the {levels} plausible"
+        raises = self.level_z is not None and not self.goal.facts.seeks_best
         raises &= not self.model.has_outcomes
         words = (
             f"Decided under the fitted model{raised if raises else ''}. No "
@@ -1401,21 +1402,19 @@ class GaussianAlgorithm(Algorithm):
     def forecast(self, belief: Belief, told: int) -> Forecast:
         r"""The expected number of further evaluations until everything is decided."""
         found, n = self._forecast(belief, told), len(self.items)
+        facts = self.goal.facts
         if found.more_than is not None:
-            return replace(
-                found, basis=EDGES if self.goal.facts.class_names else ENDLESS
-            )
+            words = EDGES if facts.class_names else ENDLESS.format(facts)
+            return replace(found, basis=words)
         if found.observations is None or found.observations <= n:
             return found
         words = (
             f"That is more than the {n} rows there are: look for a wrong value. Else "
-            "there is much noise, or rows lie very near to the level, which an "
-            "`epsilon` lets go to either side."
+            f"there is much noise, or there are {facts.closest}: a larger "
+            f"{facts.accuracy} takes fewer."
         )
         if self.model.has_outcomes:
-            words = (
-                "Most are for rows near the level: one result tells little of a row."
-            )
+            words = f"Most are for {facts.closest}: one result tells little of a row."
         return replace(found, basis=f"{found.basis} {words}")
 
     def _forecast(self, belief: Belief, told: int) -> Forecast:

@@ -1229,7 +1229,7 @@ class State:
             at random agreed; ``"none found"`` and ``"all above so far"``: all values
             lie on one side of the level, so that a fitted model says nothing, or the
             audit of "all rows lie there" has passed; ``"not confirmed"``: too many of
-            the rows that an audit drew were wrong, or too near to the level to tell;
+            the rows that an audit drew were wrong, or too close to tell;
             ``"content known"``: the share above is known as well as ``content_tol``
             asks; ``"out of reach"``: rows may still be measured, but were their values
             known exactly, wherever in their intervals, no open row would be decided;

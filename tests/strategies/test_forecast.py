@@ -24,14 +24,17 @@ from botorch_lse.papers import (
 from botorch_lse.planning import Relaxation
 from botorch_lse.strategies import (
     Below,
+    Between,
     Binary,
     Classes,
     GEGEStrategy,
     Goal,
     ImplicitLSEStrategy,
     LSEStrategy,
+    Maximiser,
     MELKStrategy,
     MILKStrategy,
+    ParetoByDifferences,
     ShareOfMax,
     State,
     Strategy,
@@ -135,11 +138,44 @@ def test_a_forecast_ends_where_no_number_is_worth_the_wait() -> None:
     forecast = strategy.init().forecast()
     assert forecast.observations is None
     assert forecast.more_than == 10_000
-    said = "More than 10000 more evaluations until everything is decided. Rows very"
-    assert said in str(forecast)
+    said = "More than 10000 more evaluations until everything is decided. Noise, or"
+    assert f"{said} rows very near to a level, take" in str(forecast)
     assert "larger `epsilon`" in str(forecast)
     enough = make(LSEStrategy, noise_std=500.0, epsilon=1e5)
     assert enough.init().forecast().more_than is None
+
+
+@pytest.mark.parametrize(
+    ("goal", "own"),
+    [
+        (Maximiser(), "rows nearly as good as the best"),
+        (
+            ParetoByDifferences((True, False), (0.1, 0.1)),
+            "rows hardly better or worse than others",
+        ),
+        (ShareOfMax(0.5), "rows very near to a level"),
+        (Between(0.0, 1.0), "rows very near to a level"),
+    ],
+)
+def test_words_are_true_of_the_goal(goal: Goal, own: str) -> None:
+    pool, n = Pool(torch.arange(12.0).unsqueeze(-1)), goal.facts.n_outputs
+    kernel = DenseGP((1.0,), 1.0, is_rbf=True).kernel()
+    for noise, said in ((1e3, "More than 10000"), (0.3, "there are {}: a larger")):
+        model = GaussianProcess([kernel] * n if n > 1 else kernel, noise_std=noise)
+        strategy = Strategy(pool, goal, model=model, beta=9.0)
+        y = (2 * pool.X).sin() * torch.tensor([1.0, -1.0])[:n]
+        y = y.squeeze(-1)
+        state = strategy.tell(strategy.init(), Observations(torch.arange(12), y))
+        words = str(state.forecast())
+        assert said.format(own) in words
+        assert own in words
+        assert ("level" in words) == (not goal.facts.seeks_best)
+        assert ("`accuracies`" in words) == (n > 1)
+    learnt = Strategy(pool, goal, model=GaussianProcess()).guarantee
+    several = "levels are" if isinstance(goal, Between) else "level is"
+    raised = f"whose scale was raised so that the {several} plausible"
+    assert (raised in learnt) == (not goal.facts.seeks_best)
+    assert ("raised" in learnt) == (not goal.facts.seeks_best)
 
 
 @pytest.mark.parametrize("by_design", [False, True])

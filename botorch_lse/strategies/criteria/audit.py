@@ -652,7 +652,7 @@ class Audit(Criterion):
                 f"{test.after(judged).remaining} more would do if all were right."
             )
         return (
-            f" Not confirmed: {found}, or too near to the level to tell, which is more "
+            f" Not confirmed: {found}, or too close to tell, which is more "
             f"than {share:.3g} of all."
         )
 
