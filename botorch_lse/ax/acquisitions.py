@@ -11,6 +11,7 @@ import torch
 from ax.adapter.registry import Generators, MBM_X_trans_base
 from ax.adapter.transforms.base import Transform
 from ax.adapter.transforms.derelativize import Derelativize
+from ax.adapter.transforms.map_key_to_float import MapKeyToFloat
 from ax.core import ObservationFeatures, SearchSpace
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
@@ -50,7 +51,11 @@ def acquisition_generator_spec(
     Ax's usual transforms standardise and winsorise the metric, so that a threshold
     would be compared with other units. Here no transform touches it; BoTorch's
     ``Standardize`` inside the surrogate takes their place and is undone in the
-    posterior. The objective's sign does not matter.
+    posterior. The objective's sign does not matter. Of values with a progression the
+    model has the last of each trial and, as in Ax's own generators, the step as a
+    further input: what an early stopped trial had come to is no final value, and the
+    answer is about the last step. With points among ``options``, which have no step,
+    it counts as final: abandon such trials.
 
     Example:
         >>> from botorch_lse.acquisition import Straddle
@@ -83,6 +88,8 @@ def acquisition_generator_spec(
                 "table)` with one column per parameter; `pool.to_frame()` is the table "
                 "of a Pool."
             )
+    # Of points, whose columns are the parameters, no step is known.
+    with_step = [] if {*POINTS} & {*options} else [MapKeyToFloat]
     surrogate = SurrogateSpec(
         model_configs=[
             ModelConfig(name="level_set", outcome_transform_classes=[Standardize])
@@ -94,7 +101,7 @@ def acquisition_generator_spec(
             "botorch_acqf_class": acqf_class,
             "botorch_acqf_options": dict(options),
             "surrogate_spec": surrogate,
-            "transforms": [Derelativize, *X_TRANSFORMS],
+            "transforms": [Derelativize, *with_step, *X_TRANSFORMS],
         },
     )
 

@@ -6,7 +6,9 @@ with the points that were measured.
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from ax.core import (
     RangeParameter,
     SearchSpace,
 )
+from ax.core.parameter import DerivedParameter
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.transition_criterion import TrialBasedCriterion
 from torch.quasirandom import SobolEngine
@@ -52,15 +55,23 @@ BETA = 1.96**2
 
 
 def acquisition_options(generation_strategy: Any) -> dict[str, Any]:
-    r"""The options of the last acquisition function with levels; empty if none."""
+    r"""The options of the acquisition function whose level counts; empty if none.
+
+    The current node's; of those with levels else the newest trial's, or the first's.
+    """
     if not isinstance(generation_strategy, GenerationStrategy):
         return {}
-    found: dict[str, Any] = {}
+    found: list[tuple[float, dict[str, Any]]] = []
+    experiment = generation_strategy._experiment
     for node in generation_strategy.nodes_by_name.values():
+        newest: float = max(node.trials_from_node, default=-1) if experiment else -1
+        if node is generation_strategy.current_node:
+            newest = math.inf
         for spec in node.generator_specs:
             options = spec.generator_kwargs.get("botorch_acqf_options") or {}
-            found = options if {"threshold", "goal"} & {*options} else found
-    return found
+            if {"threshold", "goal"} & {*options}:
+                found.append((newest, options))
+    return max(found, key=itemgetter(0), default=(-1, {}))[1]
 
 
 def model_answer(
@@ -126,8 +137,7 @@ def model_answer(
     steps = data.get("step", [np.nan] * len(data))
     data = data.loc[
         [
-            not is_left_out(trial, arm)
-            and (pd.isna(step) or not trial.status.is_early_stopped)
+            not is_left_out(trial, arm) and (pd.isna(step) or trial.status.is_completed)
             for trial, arm, step in zip(trials, data["arm_name"], steps, strict=True)
         ]
     ]
@@ -139,7 +149,8 @@ def model_answer(
     mean = torch.tensor(means[signature], dtype=torch.float64)
     variance = torch.tensor(covariances[signature][signature], dtype=torch.float64)
     table = pd.DataFrame([*records, *measured])
-    pool = Pool(table.loc[:, table.nunique() > 1], table=table)
+    columns = table.drop(columns=[p.name for p in _derived(experiment.search_space)])
+    pool = Pool(columns.loc[:, columns.nunique() > 1], table=table)
     regions = Regions.of_interval(mean, variance.clamp_min(0.0).sqrt(), beta, pool)
     rows = torch.arange(len(records), len(pool))
     values = torch.tensor(data["mean"].to_numpy(), dtype=torch.float64)
@@ -194,7 +205,7 @@ def _until_a_model(
     ]
     ask = "ask for the next trial: `client.get_next_trials(1)`."
     if (n := max([int(experiment.lookup_data().df.empty), *left])) > 0:
-        return f"Complete {n} more trials, then {ask}"
+        return f"Complete {n} more trial{'s' * (n != 1)}, then {ask}"
     return f"{ask[0].upper()}{ask[1:]}"
 
 
@@ -217,13 +228,15 @@ def sobol_points(search_space: SearchSpace, n: int, seed: int = 0) -> list[Any]:
         for name, parameter in parameters.items()
         if isinstance(parameter, FixedParameter)
     }
-    free = [name for name in parameters if name not in fixed]
+    derived = _derived(search_space)
+    free = [n for n, p in parameters.items() if p not in derived and n not in fixed]
     engine = SobolEngine(max(len(free), 1), scramble=True, seed=seed)
     found = list[Any]()
     for _ in range(MOST_DRAWS):
         for u in engine.draw(n, dtype=torch.float64).tolist():
             values = {k: _at(parameters[k], v) for k, v in zip(free, u, strict=False)}
             point = {**values, **fixed}
+            point.update({p.name: p.compute(point) for p in derived})
             if search_space.check_membership(point):
                 found.append(point)
         if len(found) >= n:
@@ -235,17 +248,24 @@ def sobol_points(search_space: SearchSpace, n: int, seed: int = 0) -> list[Any]:
     )
 
 
+def _derived(search_space: SearchSpace) -> list[DerivedParameter]:
+    parameters = search_space.parameters.values()
+    return [p for p in parameters if isinstance(p, DerivedParameter)]
+
+
 def _at(parameter: Parameter, u: float) -> Any:
     r"""The value of a parameter at a place in [0, 1) of its range."""
     if isinstance(parameter, ChoiceParameter):
         return parameter.values[int(u * len(parameter.values))]
     assert isinstance(parameter, RangeParameter)  # there is no other kind
     low, high = float(parameter.lower), float(parameter.upper)
-    if parameter.parameter_type == ParameterType.INT and not parameter.log_scale:
-        return int(low + u * (high - low + 1))
+    is_whole = parameter.parameter_type == ParameterType.INT
+    half = 0.5 if is_whole else 0.0  # what Ax rounds to the number at an end
+    first, last = low - half, high + half
+    value = first + u * (last - first)
     if parameter.log_scale:
-        return parameter.cast(min(max(low * (high / low) ** u, low), high))
-    return parameter.cast(low + u * (high - low))
+        value = first * (last / first) ** u
+    return parameter.cast(min(max(round(value) if is_whole else value, low), high))
 
 
 class ModelAnalysis(Analysis):
@@ -297,8 +317,8 @@ class ModelAnalysis(Analysis):
             name=type(self).__name__,
             title=title,
             subtitle=(
-                f"Of {len(answer):,} points of the search space {n_above:,} lie above "
-                f"{written(level)} and {n_open:,} are undecided. {answer.guarantee}"
+                f"Of {len(answer):,} points of the search space: {n_above:,} above "
+                f"{written(level)}, {n_open:,} undecided. {answer.guarantee}"
             ),
             df=plotting.level_set_frame(answer, observations),
             fig=plotting.level_set_figure(

@@ -1,11 +1,17 @@
 r"""Tables and cards after Ax's modular generator, where there is no pool."""
 
+import math
+
 import pandas as pd
 import pytest
 import torch
 from ax.adapter.registry import Generators
 from ax.api.client import Client
-from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.api.configs import (
+    ChoiceParameterConfig,
+    DerivedParameterConfig,
+    RangeParameterConfig,
+)
 from ax.core import (
     Arm,
     ChoiceParameter,
@@ -16,6 +22,7 @@ from ax.core import (
     RangeParameter,
     SearchSpace,
 )
+from ax.core.parameter import DerivedParameter
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
@@ -24,7 +31,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from botorch_lse import Above, Below
 from botorch_lse.acquisition import ExpectedFeasibility, Straddle
 from botorch_lse.ax import ModelAnalysis, acquisition_generator_spec, level_set
-from botorch_lse.ax.modular import sobol_points
+from botorch_lse.ax.modular import acquisition_options, sobol_points
 
 PARAMETERS = [
     RangeParameterConfig(name="x", bounds=(0, 1), parameter_type="float"),
@@ -85,21 +92,22 @@ def test_there_is_a_table_and_a_card_on_points_of_the_space():
     assert "Of 73 points of the search space" in card.subtitle
     assert len(card.df) == 73
     (other,) = client.compute_analyses([ModelAnalysis(0.5, n=64)], display=False)
-    assert "lie above 0.5" in other.subtitle
+    assert " above 0.5, " in other.subtitle
     assert other.title == "Level set by the model: y above 0.5"
     assert other.get_figure().layout.title.text == other.title
 
 
-def fitted(options, told):
+def fitted(options, told, derived=()):
     r"""An experiment on a line, whose model knows the first three values."""
     spec = acquisition_generator_spec(Straddle, options)
     node = GenerationNode(name="Straddle", generator_specs=[spec])
     client = Client(random_seed=0)
-    client.configure_experiment(parameters=PARAMETERS[:1], name="line")
+    client.configure_experiment(parameters=[*PARAMETERS[:1], *derived], name="line")
     client.configure_optimization(objective="y")
     client.set_generation_strategy(GenerationStrategy(nodes=[node], name="one"))
     for n, (x, y) in enumerate(told):
-        client.complete_trial(client.attach_trial({"x": x}), {"y": (y, 0.01)})
+        point = {"x": x, **{p.name: 1 - x for p in derived}}
+        client.complete_trial(client.attach_trial(point), {"y": (y, 0.01)})
         if n == 2:
             node._fit(client._experiment)
     return client
@@ -193,6 +201,64 @@ def test_values_that_the_model_leaves_out_do_not_count_as_measured():
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_what_early_stopped_trials_had_come_to_is_no_final_value():
+    client = fitted({"threshold": 0.5}, [])
+    for k in range(9):
+        trial, last = client.attach_trial({"x": k / 8}), 4 if k % 3 else 8
+        for step in range(2, last + 1, 2):
+            told = {"y": (k / 8 * step / 8, 0.01)}
+            client.attach_data(trial, told, progression=step)
+        if last == 8:
+            client.complete_trial(trial)
+        else:
+            client.mark_trial_early_stopped(trial)
+    (running,) = client.get_next_trials(1)
+    client.attach_data(running, {"y": (0.0, 0.01)}, progression=1)
+    table = level_set(client)
+    assert table["n_observations"].sum() == 3
+    assert (table["mean"] - table["x"]).abs().max() < 0.2  # .5 if they were final
+    decided = table[table["side"] != "undecided"]
+    assert len(decided) > 512
+    assert ((decided["side"] == "above") == (decided["x"] > 0.5)).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_derived_parameters_are_computed_and_span_nothing():
+    rest = DerivedParameterConfig(
+        name="rest", expression_str="1 - x", parameter_type="float"
+    )
+    client = fitted({"threshold": 0.5}, LINE, [rest])
+    table, wanted = level_set(client), level_set(fitted({"threshold": 0.5}, LINE))
+    assert (table["x"] + table["rest"] - 1).abs().max() < 1e-9
+    assert table["side"].equals(wanted["side"])
+    (card,) = client.compute_analyses([ModelAnalysis(n=64)], display=False)
+    assert card.get_figure().layout.xaxis.title.text == "x"  # a line, no square
+    assert len(client.get_next_trials(1)) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_level_is_that_of_the_current_node():
+    def node(name, level, following):
+        spec = acquisition_generator_spec(Straddle, {"threshold": level})
+        rule = [MinTrials(threshold=2, transition_to=following)] if following else []
+        return GenerationNode(
+            name=name, generator_specs=[spec], transition_criteria=rule
+        )
+
+    nodes = [node("first", 0.25, "second"), node("second", 0.75, None)]
+    strategy = GenerationStrategy(nodes=nodes, name="two")
+    assert acquisition_options(strategy) == {"threshold": 0.25}
+    client = fitted({"threshold": 0.5}, STEEP[:4])
+    client.set_generation_strategy(strategy)
+    for wanted in (0.25, 0.25, 0.75):
+        (trial,) = client.get_next_trials(1)
+        assert acquisition_options(strategy) == {"threshold": wanted}
+        client.complete_trial(trial, {"y": (0.0, 0.01)})
+    (card,) = client.compute_analyses([ModelAnalysis(n=8)], display=False)
+    assert card.title == "Level set by the model: y above 0.75"
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_goal_of_one_level_is_a_level():
     wanted = level_set(fitted({"threshold": 0.5, "beta": 4.0}, STEEP))
     for goal in (Above(0.5), Below(0.5)):
@@ -243,6 +309,9 @@ def test_sobol_points_fill_the_space_on_its_scales():
                 sort_values=False,
             ),
             FixedParameter("lab", ParameterType.STRING, "north"),
+            RangeParameter("k", ParameterType.INT, 1, 9, log_scale=True),
+            DerivedParameter("total", ParameterType.FLOAT, "2 * dose + n"),
+            DerivedParameter("same", ParameterType.STRING, "mix"),
         ]
     )  # fmt: skip
     points = sobol_points(space, 1024)
@@ -254,6 +323,12 @@ def test_sobol_points_fill_the_space_on_its_scales():
     for value in "abc":
         assert sum(p["mix"] == value for p in points) == pytest.approx(1024 / 3, abs=8)
     assert {p["lab"] for p in points} == {"north"}
+    assert all(p["same"] == p["mix"] for p in points)
+    assert all(p["total"] == pytest.approx(2 * p["dose"] + p["n"]) for p in points)
+    # From 0.5 to 9.5 on a log scale: 1 has what is below 1.5, 9 what is above 8.5.
+    for value, share in ((1, math.log(3)), (9, math.log(9.5 / 8.5))):
+        wanted = 1024 * share / math.log(19)
+        assert sum(p["k"] == value for p in points) == pytest.approx(wanted, abs=8)
     assert points == sobol_points(space, 1024)
     assert points != sobol_points(space, 1024, seed=1)
 

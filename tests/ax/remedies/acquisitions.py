@@ -268,7 +268,7 @@ def an_objective_of_several_metrics(_):
     assert len(level_set(client)) > 1000
 
 
-@case("modular:model_answer#3", "Complete 1 more trials, then ask")
+@case("modular:model_answer#3", "Complete 1 more trial, then ask")
 def no_model_yet(_):
     client = modular(STRADDLE, n=1)
     yield lambda: level_set(client)
@@ -285,7 +285,7 @@ def trials_enough_but_no_model_yet(_):
     assert len(level_set(client)) > 1000
 
 
-@case("modular:model_answer#3", "Complete 1 more trials, then ask")
+@case("modular:model_answer#3", "Complete 1 more trial, then ask")
 def trials_enough_but_no_data_yet(_):
     client = modular(STRADDLE, n=0)
     trials = client.get_next_trials(2)
@@ -296,7 +296,7 @@ def trials_enough_but_no_data_yet(_):
     assert len(level_set(client)) > 1000
 
 
-@case("modular:model_answer#3", "Complete 1 more trials, then ask")
+@case("modular:model_answer#3", "Complete 1 more trial, then ask")
 def no_data_for_the_first_node(_):
     spec = acquisition_generator_spec(Straddle, {"threshold": 0.5})
     client = modular(STRADDLE, n=0)
