@@ -158,15 +158,16 @@ class Round:
         Args:
             n_issued: How many of its rows the call that asks has received already.
         """
+        rows = f"{len(self.plan)} row{'s' * (len(self.plan) != 1)}"
         if n_issued:
             return (
-                f"Round {self.number} has {len(self.plan)} rows, and all that were "
-                f"left are given out. Ask for at most {n_issued} trials now."
+                f"Round {self.number} has {rows}, and all that were left are given "
+                f"out. Ask for at most {n_issued} trial{'s' * (n_issued != 1)} now."
             )
         trials = ", ".join(map(str, self.running_trials))
         words = [
             f"Round {self.number} is open: {len(self.running)} of its "
-            f"{len(self.plan)} rows are out (trials {trials})."
+            f"{rows} {'are' if self.running[1:] else 'is'} out (trials {trials})."
         ]
         if {*self.running_trials} - {*self.unfilled}:  # Ax marks none that is completed
             words.append(

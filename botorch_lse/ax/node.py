@@ -372,7 +372,7 @@ class LevelSetNode(ExternalGenerationNode):
         excluded = f" ({gone:,} excluded)" if gone else ""
         return (
             f"{decided:,} of {len(answer):,} rows decided{at}{excluded}; "
-            f"{state.n_used:,} evaluations{reason}"
+            f"{state.n_used:,} evaluation{'s' * (state.n_used != 1)}{reason}"
         )
 
     def metric_names(self, experiment: Experiment) -> tuple[str, ...]:

@@ -275,8 +275,8 @@ class _Run:
             Why the strategy will ask for no more; ``None`` while it may.
         """
         while True:
-            if self.n_finished >= self.max_trials:
-                return f"{self.n_finished:,} trials finished in this call"
+            if (n := self.n_finished) >= self.max_trials:
+                return f"{n:,} trial{'s' * (n != 1)} finished in this call"
             try:
                 room = self._room()
                 if room < 1:

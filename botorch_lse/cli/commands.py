@@ -293,13 +293,15 @@ def closing(run: Run) -> str:
     audit = _OF_AUDIT.search(_claim(run, answer))
     if audit:
         return _in_table_words(audit[0])
-    if bool(answer.undecided.all()):
+    known = {*run.measured.known} & {*run.places}  # each is decided by its limit
+    if int((~answer.undecided).sum()) <= len(known):
         return ""
     strategy, advice = run.strategy, ""
     with suppress(ValueError):  # where the settings would refuse one
         audits(strategy.algorithm, True, strategy.pool, strategy.max_repeats)
         advice = OR_AUDIT
     called = "decided" if answer.class_names else "called above or below"
+    called += ", but for those with a limit," if known else ""
     return CHECK_A_FEW.format(called, advice)
 
 

@@ -393,7 +393,7 @@ def how_it_ended(name: str, state: State, survey: Survey, options: Namespace) ->
     assert state.stop_reason is not None  # it has ended
     n, undecided = len(state.observations), int(state.classification.undecided.sum())
     end = f"{name} ended after {n} soundings: {ENDS[state.stop_reason]}"
-    end += f"; {undecided:,} rows are undecided." if undecided else "."
+    end += f"; undecided rows: {undecided:,}." if undecided else "."
     share = wrong_share(state.classification, survey.truth > options.threshold)
     if share > _TRUSTED:
         end += (

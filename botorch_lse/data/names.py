@@ -214,7 +214,7 @@ class Rows:
 
     def _doubt(self, label: Hashable, line: Mapping[str, Any], rows: np.ndarray) -> str:
         named = ", ".join(map(str, rows[:MOST_NAMED]))
-        more = f" and {len(rows) - MOST_NAMED} others" * (len(rows) > MOST_NAMED)
+        more = f" and {len(rows) - MOST_NAMED} more" * (len(rows) > MOST_NAMED)
         lacks = [
             name for name in self.columns if name not in line or pd.isna(line[name])
         ]
@@ -604,5 +604,5 @@ def _shown(entry: Any) -> str:
 def _counted(said: Sequence[str]) -> str:
     r"""The first complaints, and how many more there are."""
     more = len(said) - MOST_NAMED
-    rest = f"; {more} more lines do not either" * (more > 0)
+    rest = f"; the same of {more} more" * (more > 0)
     return f"{'; '.join(said[:MOST_NAMED])}{rest}"

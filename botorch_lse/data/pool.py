@@ -477,7 +477,7 @@ class Pool:
         parts = ("features", "costs", "noise_var", "weights", "table")
         given = [name for name in parts if getattr(self, name) is not None]
         more = f"; with {', '.join(given)}" if given else ""
-        return f"Pool({len(self):,} rows, {inputs}{more})"
+        return f"Pool({len(self):,} row{'s' * (len(self) != 1)}, {inputs}{more})"
 
     def _repr_html_(self) -> str:
         return as_html(repr(self), self.to_frame())

@@ -41,9 +41,9 @@ class OneSided:
             return "No two classes were found so far"
         if self.n_other == 0:
             return f"Every value so far lies {self.side} the level"
-        other = "below" if self.side == "above" else "above"
+        n, far = self.n_other, "below" if self.side == "above" else "above"
         return (
-            f"{self.n_other} of {self.n_rows} measured rows lie {other} the level, "
+            f"{n} of {self.n_rows} measured rows lie{'s' * (n == 1)} {far} the level, "
             "none of them by more than the noise"
         )
 

@@ -65,10 +65,8 @@ class Forecast:
             )
         if self.observations is None:
             return f"No number of further evaluations is foreseen. {self.basis}"
-        return (
-            f"About {self.observations} more evaluations until everything is decided. "
-            f"{self.basis}"
-        )
+        more = f"{self.observations} more evaluation{'s' * (self.observations != 1)}"
+        return f"About {more} until everything is decided. {self.basis}"
 
 
 def most_worth_saying(n_rows: int) -> int:

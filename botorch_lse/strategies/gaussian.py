@@ -1464,12 +1464,13 @@ class GaussianAlgorithm(Algorithm):
         left = wanted - told - len(belief.fits.measured)
         if left <= 0:
             return ""
-        return f": {left} of the {wanted} measurements that come before are missing"
+        verb = "is" if left == 1 else "are"
+        return f": {left} of the {wanted} measurements that come before {verb} missing"
 
     def _waiting_in_words(self, belief: Belief) -> str:
         r"""The reason why nothing is decided, and what the run does about it."""
         n = int(self.model.unseen(belief.fits.measured, belief.lost).sum())
-        next_ones = f"New rows come first, {n} are left."
+        next_ones = f"New rows come first, {n} {'is' if n == 1 else 'are'} left."
         if n == 0:
             next_ones = "All rows were measured, and are measured again."
         why = "No model can be fitted yet, so nothing is decided."

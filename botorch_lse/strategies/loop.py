@@ -1073,7 +1073,7 @@ def check_new(state: State, told: Observations, missing: Tensor | None) -> None:
     if again:
         label, row, *values = again[0]
         raise ValueError(
-            f"Expected new measurements, but {len(again)} were told already, first "
+            f"Expected new measurements, but got {len(again)} told already, first "
             f"{', '.join(written(v) for v in values)} of row {row} in round {label}. "
             "Tell only what is new, or `replay` the whole; leave `round` out if it "
             "was measured again."
@@ -1324,7 +1324,7 @@ class State:
             return Forecast(0, said)
         if self.stop_reason in (EXHAUSTED, OUT_OF_REACH):
             ended = f"The run has ended ({self.stop_reason})"
-            return Forecast(None, f"{ended}: {left} rows stay undecided.")
+            return Forecast(None, f"{ended}; rows that stay undecided: {left}.")
         if gone == left > 0:  # how far rows around decide them is not estimated
             end = "Rows around them come next. To end earlier, give `max_observations`."
             return Forecast(None, said if self.is_done else f"{said} {end}")
@@ -1496,12 +1496,13 @@ class State:
         plotting.write_report(self, path, metrics=metrics)
 
     def __repr__(self) -> str:
-        ends = self.stop_reason or "the run goes on"
-        return f"State({self.n_used:,} measurements, round {self.round}: {ends})"
+        ends, s = self.stop_reason or "the run goes on", "s" * (self.n_used != 1)
+        return f"State({self.n_used:,} measurement{s}, round {self.round}: {ends})"
 
     def _repr_html_(self) -> str:
         answer, ends = self.classification, self.stop_reason or "the run goes on"
-        words = f"{self.n_used:,} measurements: {ends}. {answer}"
+        s = "s" * (self.n_used != 1)
+        words = f"{self.n_used:,} measurement{s}: {ends}. {answer}"
         return as_html(words, answer.to_frame())
 
     @property

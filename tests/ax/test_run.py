@@ -112,7 +112,7 @@ def test_trials_that_were_running_count_to_the_limit():
     client.get_next_trials(100)
     assert statuses(client) == ["RUNNING"] * 3
     words = run_experiment(client, benches.bench, max_trials=1)
-    assert words == "1 trials finished in this call"
+    assert words == "1 trial finished in this call"
     assert statuses(client) == ["COMPLETED", "RUNNING", "RUNNING"]
     assert run_experiment(client, benches.bench) == alone()[1]
     assert rows_of(client) == rows_of(alone()[0])

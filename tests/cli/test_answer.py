@@ -245,7 +245,7 @@ def test_what_lies_on_one_side_is_said_as_it_is(
     ("lowest", "said"),
     [
         (9.0, "Every value so far lies above the level, so nothing is decided."),
-        (6.9, "1 of 10 measured candidates lie below the level, none of them by more"),
+        (6.9, "1 of 10 measured candidates lies below the level, none of them by more"),
     ],
 )
 def test_while_all_lies_on_one_side_the_forecast_says_what_is_true(

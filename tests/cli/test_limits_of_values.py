@@ -202,6 +202,18 @@ def test_limits_alone_decide_their_candidates_and_the_run_goes_on_to_its_end(
     assert sides(lab) == {x: "above" if x == 7 else "below" for x in range(20)}
 
 
+def test_what_limits_decide_is_not_called_decided_by_a_model(lab: Lab) -> None:
+    lab.write("results.csv", results({0: "<0.5", 10: ">9", 18: "<0.5"}))
+    lab.call(f"{CALL} --beta 9")
+    said = lab.call("answer")
+    assert "1 above, 2 below" in said  # the model has too few values to decide
+    assert "by a model" not in said
+    told = "".join(f"{x},{hill({'x': str(x)})}\n" for x in range(1, 20))
+    lab.write("results.csv", f"x,y\n0,<0.5\n{told}")
+    said = lab.call("answer")
+    assert "above or below, but for those with a limit, are so by a model" in said
+
+
 def test_an_audit_may_ask_for_a_candidate_with_a_limit(lab: Lab) -> None:
     lab.write("results.csv", results({0: "<0.5"}))
     said = lab.call(f"{CALL} --audit 0.2,0.2")

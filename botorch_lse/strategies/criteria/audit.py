@@ -644,7 +644,8 @@ class Audit(Criterion):
             return f" {UNJUDGED}"
         judged, test = note.claim.judged, self._test(note)
         n, wrong = len(judged), int((~judged).sum())
-        found = f"{wrong} of {n} rows drawn at random were wrong"
+        were = "was" if wrong == 1 else "were"
+        found = f"{wrong} of {n} rows drawn at random {were} wrong"
         share = self._share(note.claim)
         if note.ended is None:
             return (

@@ -472,7 +472,7 @@ def a_completed_trial_of_another_metric(_):
     assert goes_on(client)
 
 
-@case("node:LevelSetNode._take#2", "Ask for at most 1 trials now")
+@case("node:LevelSetNode._take#2", "Ask for at most 1 trial now")
 def more_than_a_round_after_another_node(_):
     def after_sobol():
         sobol = GenerationNode(
