@@ -120,6 +120,16 @@ def test_limits_reach_the_model_and_end_that_all_values_lie_on_one_side(
     assert float(lines[3]["mean"]) < 6
 
 
+def test_the_answer_shows_a_limit_as_it_was_told(lab: Lab) -> None:
+    # The model expects less than 6.5 there, up to some bound of many digits.
+    lab.write("results.csv", results({16: "<6.5"}))
+    lab.call(CALL)
+    lab.call("answer")
+    line = next(line for line in lab.read("answer.csv") if line["x"] == "16")
+    shown = ("side", "mean", "sigma", "lower", "upper")
+    assert [line[name] for name in shown] == ["below", "", "", "", "6.5"]
+
+
 def test_what_was_not_found_needs_the_limit_of_the_method(lab: Lab) -> None:
     lab.write("results.csv", results({0: "ND", 2: "<LOD", 4: "n.d."}))
     said = lab.refused(CALL)
