@@ -144,7 +144,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
         if size > room:
             why = self.stop_reason or f"{room:,} at most while {len(out)} are out"
             wanted, came = "to be what can be suggested", f"got {size}: {why}"
-            raise ValueError(complaint("num_points", wanted, came))
+            remedy = f"Write `suggest({room})`." if room else ""
+            raise ValueError(complaint("num_points", wanted, came, remedy))
         if size == 0:
             return []
         batch = self.strategy.ask(self.state, pending=out, size=size)
