@@ -514,10 +514,13 @@ def _conversion(given: Any, refused: list[Any], name: str, what: str, ndim: int)
     if words and ndim == 1 and not (is_bool or has_digits):
         codes = ", ".join(f"{word!r}: {k}" for k, word in enumerate(words[:5]))
         codes += ", ..." * (len(words) > 5)
-        return f"Say what each word stands for: `pd.Series({name}).map({{{codes}}})`."
+        way = f"Say what each word stands for: `pd.Series({name}).map({{{codes}}})`"
+        return way + (", or of `Classes`: `goal.results(y)`." if name == "y" else ".")
     if not is_bool and not words:
         return CONVERT
     way = f"np.array({name}, dtype=float)"
+    if isinstance(given, str) and given.lower().endswith(".csv"):
+        way = f"pd.read_csv({given!r})"
     if isinstance(given, Tensor):
         way = f"{name}.double()"
     elif hasattr(given, "astype"):  # keeps its labels

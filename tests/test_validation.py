@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from botorch_lse import Pool
 from botorch_lse import _validation as checks
 from botorch_lse.confidence import ConstantBeta, UnionBeta
 
@@ -45,3 +46,8 @@ def test_a_long_value_is_cut_off() -> None:
     assert len(said) < 500
     assert said.startswith("Expected `shade` to be a word, but got [0, 1, ")
     assert said.endswith(" .... Name one.")
+
+
+def test_the_name_of_a_file_is_read_before_it_is_a_pool() -> None:
+    with pytest.raises(ValueError, match=r"Write `pd\.read_csv\('candidates\.csv'\)`"):
+        Pool("candidates.csv")

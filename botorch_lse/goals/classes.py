@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from botorch_lse._validation import complaint, in_interval, kind_of
-from botorch_lse.goals.regions import Above, Region
+from botorch_lse.goals.regions import MOST_CELLS, Above, Region
 
 MAJORITY = 0.5
 """The least threshold of a share: above it only one class of several can be."""
@@ -44,13 +44,13 @@ class Classes(Region):
                 [1., 0., 0.]], dtype=torch.float64)
 
     Args:
-        names: The names of the classes, at least two.
+        names: The names of the classes, two to ten.
         threshold: The probability, or share, from 0.5 on and below 1.
         epsilon: The accuracy.
 
     Raises:
-        ValueError: If there are fewer names, or an empty one, or one twice, or the
-            threshold or the accuracy is out of its bounds.
+        ValueError: If there are fewer or more names, or an empty one, or one twice, or
+            the threshold or the accuracy is out of its bounds.
     """
 
     names: tuple[str, ...]
@@ -68,6 +68,9 @@ class Classes(Region):
             wanted = f'to be at least two different names, none of them "{NO_CLASS}"'
             remedy = 'Write `Classes(("solid", "liquid", "gas"))`.'
             raise ValueError(complaint("names", wanted, f"got {self.names!r}", remedy))
+        if 2 ** len(names) > MOST_CELLS:
+            wanted, remedy = "to be at most ten classes", "Give some a common name."
+            raise ValueError(complaint("names", wanted, f"got {len(names)}", remedy))
         object.__setattr__(self, "names", names)
         in_interval(
             self.threshold,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import torch
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler
@@ -220,12 +219,11 @@ class LevelSetSampler(BaseSampler):
         self, row: int, name: str, asked: BaseDistribution, given: Any = None
     ) -> Any:
         # The value of a row as the distribution has it, which is to be the one given.
-        entries = self._table[name].unique().tolist()
-        value = self._table[name].iloc[row]
-        value = value.item() if isinstance(value, np.generic) else value
+        (value,) = self._table[name].iloc[[row]].tolist()
         near = _nearest(value, asked)
-        if near is not None and (given is None or _nearest(given, asked) == near):
+        if near is not None and given in (None, near):
             return near
+        entries = self._table[name].unique().tolist()
         wanted = f"to be {value!r} in row {row} of the pool"
         came = f"got {'' if given is None else f'{given!r} from '}{asked}"
         how, choices = "categorical", f"{entries}"
@@ -258,11 +256,10 @@ def _nearest(value: Any, asked: Any) -> Any:
     if not isinstance(value, int | float):
         return None
     near, step = min(max(value, asked.low), asked.high), asked.step or 0
-    if step:
-        near = asked.low + round((near - asked.low) / step) * step
+    near = asked.low + round((near - asked.low) / step) * step if step else near
     # Single precision may have rounded a row; whole numbers may be stored as floats.
     alike = math.isclose(value, near, rel_tol=1e-7, abs_tol=1e-7 * step)
-    return (near if isinstance(near, int) else value) if alike else None
+    return near if alike else None
 
 
 def _stop(study: Study) -> None:

@@ -265,6 +265,8 @@ class ComposedStrategy(Strategy):
             observations = with_columns(observations, self.n_outputs)
         elif self.n_outputs > 1:
             each = "output of the `goal`"
+            if self.goal.facts.class_names:
+                each = "class, as `goal.results(labels)` makes them"
             observations = with_columns(observations, self.n_outputs, each)
         elif observations.y.ndim != 1:
             why = self.layout.decides_output

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from ax.api.client import Client
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
@@ -101,6 +102,28 @@ def test_names_are_at_least_two_different_ones(names: object) -> None:
         Classes(names)  # type: ignore[arg-type]
     remedy = str(e.value).split("Write `")[1].split("`")[0]
     assert eval(remedy) == PHASES
+
+
+def test_there_are_at_most_ten_classes() -> None:
+    assert len(Classes(tuple("abcdefghij")).leaves) == 10
+    with pytest.raises(ValueError, match=r"`names` to be at most ten classes.*got 11"):
+        Classes(tuple("abcdefghijk"))
+
+
+def test_labels_that_are_told_as_they_are_lead_to_results() -> None:
+    model = GaussianProcess(outcome=Binary())
+    strategy = Strategy(Pool([[0.0], [0.5], [1.0]]), PHASES, model=model)
+    state, labels = strategy.init(), ["solid"] * 3
+    batch = strategy.ask(state)
+    labels = labels[: len(batch.order)]
+    with pytest.raises(ValueError, match=r"or of `Classes`: `goal\.results\(y\)`"):
+        batch.observe(labels)
+    with pytest.raises(
+        BotorchTensorDimensionError, match=r"class, as `goal\.results\(labels\)`"
+    ):
+        strategy.tell(state, batch.observe([0] * len(labels)))
+    now = strategy.tell(state, batch.observe(PHASES.results(labels)))
+    assert now.n_used == len(labels)
 
 
 @pytest.mark.parametrize("threshold", [0.49, 1.0, float("nan")])
