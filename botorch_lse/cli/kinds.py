@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from botorch_lse._numerals import written
+from botorch_lse.cli.notation import MISSING
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,8 +30,17 @@ MAJORITY = 0.5
 """The level of classes that nobody gave: above it only one class can be."""
 NO_CLASS = "none"
 """The word for candidates in which no class has a probability above the level."""
-NO_RESULT = ("again", "failed", "n/a", NO_CLASS)
-"""The words that are no names of classes."""
+NO_RESULT = (
+    "again",
+    "failed",
+    "n/a",
+    "not measurable",
+    "excluded",
+    "undecided",
+    NO_CLASS,
+)
+"""The words that are no names of classes, as tables and answers say other things by
+them; nor are those for a missing value."""
 NUMBERS = ("1", "0")
 """The numbers for yes and no."""
 PAIRS = (
@@ -475,11 +485,11 @@ def _labels(names: tuple[str, ...], below: float | None) -> Labels:
     Raises:
         ValueError: If they are no different names, or a level is below them.
     """
-    plain = {*map(_plain, names)} - {"", *NO_RESULT}
+    plain = {*map(_plain, names)} - {"", *NO_RESULT, *MISSING}
     if len(names) < 2 or len(plain) < len(names):
         no_names = ", ".join(NO_RESULT[:-1]) + f" or {NO_RESULT[-1]}"
         raise ValueError(
-            f"Expected `classes` to be at least two different names, none of them "
+            f"Expected `classes` to be at least two different names, none of them NA, "
             f"{no_names}, but got {', '.join(names) or 'none'}. For three write "
             "solid,liquid,gas."
         )

@@ -806,8 +806,9 @@ case(
     "kinds:_labels#1",
     {},
     PHASES.replace("solid,gas", "solid,Solid"),
-    "Expected `classes` to be at least two different names, none of them again, failed,"
-    " n/a or none, but got solid, Solid. For three write solid,liquid,gas",
+    "Expected `classes` to be at least two different names, none of them NA, again, "
+    "failed, n/a, not measurable, excluded, undecided or none, but got solid, Solid. "
+    "For three write solid,liquid,gas",
     Way(call=PHASES.replace("solid,gas", "solid,liquid,gas")),
 )
 case(
