@@ -558,12 +558,12 @@ def by_class(run: Run) -> list[str]:
     assert answer.likeliest is not None
     names = answer.class_names
     counts = answer.classes[~answer.undecided].bincount(minlength=len(names)).tolist()
-    parts = [f"{n} {name}" for n, name in zip(counts, names, strict=True)]
-    sides = f"{', '.join(parts)}, {int(answer.undecided.sum())} undecided"
+    parts = [f"{name}: {n}" for n, name in zip(counts, names, strict=True)]
+    sides = f"{', '.join(parts)}, undecided: {int(answer.undecided.sum())}"
     found = Counter(names[k] for k in answer.likeliest.tolist())
-    sizes = ", ".join(f"{n} {name}" for name, n in found.most_common())
+    sizes = ", ".join(f"{name}: {n}" for name, n in found.most_common())
     said = f"The likeliest classes, decided or not: {sizes}."
-    return [f"{run.result_column}: {sides}.", said]
+    return [f"Candidates by {run.result_column}: {sides}.", said]
 
 
 def of_ends(run: Run) -> list[str]:
@@ -632,7 +632,8 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
     if known := list(run.measured.known.values()):
         n = len(known)
         them = "its candidate is" if n == 1 else "their candidates are"
-        learns = ", and not asked for again. To the model they are limits, too."
+        learns = ", and not asked for again. To the model "
+        learns += "it is a limit, too." if n == 1 else "they are limits, too."
         if run.settings.audit:
             learns = ". With an audit the model learns the limit in place of the value,"
             learns += " and asks for the candidate again where it expects another one."
@@ -647,8 +648,9 @@ def of_limits(run: Run, is_taken: bool) -> list[str]:
             f"{_counted(n, 'limit')} beyond the level {level} "
             f"{'says' if n == 1 else 'say'} nothing of the side (first "
             f"{_text_of(run, untold[0])} in {place_of(run, untold[0], is_taken)}). To "
-            "the model they are limits, and they are not asked for again. If a finer "
-            "method can, measure it and write the value in its place."
+            f"the model {'it is a limit' if n == 1 else 'they are limits'}, not asked "
+            "for again. If a finer method can, measure it and write the value in its "
+            "place."
         )
     return lines
 
@@ -766,7 +768,7 @@ def foreseen(run: Run) -> str:
     elif left is not None and (more or beyond or 0) > left:
         return (
             f"The budget leaves {_counted(left, noun)}; {about} would "
-            "decide all, so that some candidates will stay undecided."
+            "decide all, so that some candidates may stay undecided."
         ) + _symptom(run, more)
     else:
         is_confirming = not bool(run.sides.undecided.any())
@@ -790,7 +792,9 @@ def foreseen(run: Run) -> str:
 def _symptom(run: Run, more: int | None) -> str:
     n = len(run.pool)
     has_results = run.settings.kind is not None
-    if has_results or run.measured.sources or (more or 0) <= n:
+    # Before any value that the model asked for its noise is hardly known.
+    is_early = len(run.state.history) <= run.strategy.parts.model.n_first
+    if is_early or has_results or run.measured.sources or (more or 0) <= n:
         return ""  # one result of yes or no tells little, and many are needed
     return f" That is more than the {n} candidates there are: look for a wrong value."
 

@@ -166,10 +166,14 @@ def in_words(ahead: Tensor) -> str:
     if len(ahead) == 0:
         return NOTHING_AHEAD
     later = recent(ahead)
+    share = share_within(later, 0.95)
     said = (
-        f"{100 * share_within(later, 0.95):.0f} % of the last {len(later)} values lay "
-        "within the 95 % intervals that were predicted for them"
+        f"{100 * share:.0f} % of the last {len(later)} values lay within the 95 % "
+        "intervals that were predicted for them"
     )
+    if len(later) == 1:
+        where = "within" if share else "outside of"
+        said = f"The last value lay {where} the 95 % interval predicted for it"
     if not are_too_wide(ahead):
         return f"{said}."
     return (

@@ -1339,7 +1339,7 @@ class State:
         if found.observations <= left:
             return found
         words = "`max_repeats` allows at most"
-        return Forecast(None, f"{words} {left} more; some rows will stay undecided.")
+        return Forecast(None, f"{words} {left} more; some rows may stay undecided.")
 
     @ordinary
     def content(self, confidence: float = CONFIDENCE) -> Content:

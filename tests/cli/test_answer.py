@@ -278,7 +278,7 @@ def test_a_budget_changes_what_is_foreseen(lab: Lab) -> None:
     said = lab.call("next")
     assert (
         f"The budget leaves {n - 1} measurement{'s' * (n != 2)}; about {n} would "
-        "decide all, so that some candidates will stay undecided." in said
+        "decide all, so that some candidates may stay undecided." in said
     )
 
 

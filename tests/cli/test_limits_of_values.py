@@ -79,7 +79,7 @@ def test_a_limit_beyond_the_level_says_nothing_and_loses_nothing(lab: Lab) -> No
     said = lab.call(CALL)
     assert "8 measured." in said
     assert "2 limits beyond the level 7 say nothing of the side (first <7.5 in" in said
-    assert "To the model they are limits, and they are not asked for again." in said
+    assert "To the model they are limits, not asked for again." in said
     assert "If a finer method can, measure it and write the value in its place." in said
     without = results({}).replace("4,5.9500\n", "").replace("10,9.5500\n", "")
     found = sides(lab)
@@ -123,7 +123,7 @@ def test_limits_reach_the_model_and_end_that_all_values_lie_on_one_side(
 def test_the_answer_shows_a_limit_as_it_was_told(lab: Lab) -> None:
     # The model expects less than 6.5 there, up to some bound of many digits.
     lab.write("results.csv", results({16: "<6.5"}))
-    lab.call(CALL)
+    assert "asked for again. To the model it is a limit, too." in lab.call(CALL)
     lab.call("answer")
     line = next(line for line in lab.read("answer.csv") if line["x"] == "16")
     shown = ("side", "mean", "sigma", "lower", "upper")

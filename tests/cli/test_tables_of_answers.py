@@ -175,8 +175,18 @@ def test_classes_are_told_by_their_names(lab: Lab) -> None:
     lab.write("results.csv", f"name,phase\n{gas}")
     said = lab.call("next")
     assert "nothing is decided before there are two classes" in said
+    # A name may be a number.
+    counts = "solid: 0, liquid: 0, gas: 0, none: 0, undecided: 20."
+    assert f"Candidates by phase: {counts}\n" in said
+    assert "The likeliest classes, decided or not: " in said
     found = run_of_files().state.observations.y
     assert found.tolist() == [[0.0, 0.0, 1.0]] * 20
+
+
+@pytest.mark.parametrize("name", ["Undecided", "excluded", "NA"])
+def test_no_class_has_the_name_of_something_else(name: str, lab: Lab) -> None:
+    said = lab.refused(PHASES.replace("solid", name))
+    assert f"but got {name}, liquid, gas. For three write solid,liquid,gas" in said
 
 
 @pytest.mark.slow
