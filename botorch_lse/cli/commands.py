@@ -374,7 +374,11 @@ def _end_of(outcome: Outcome) -> str:
 
 
 def expected(
-    outcomes: Sequence[Outcome], begun: int, noun: str, *, are_classes: bool = False
+    outcomes: Sequence[Outcome],
+    begun: int,
+    noun: str = "measurement",
+    *,
+    are_classes: bool = False,
 ) -> str:
     r"""The expected number of measurements, in a sentence.
 
@@ -514,10 +518,14 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
             lines.append(f"{asked} against {written(found.level)}: {', '.join(sides)}.")
             lines += how_many(run)
     model, n = run.strategy.parts.model, len(state.history)  # lines, not trials
-    wanted = model.n_deciding(state.belief.fits.has_known_noise)
+    is_known = state.belief.fits.has_known_noise
+    wanted = model.n_deciding(is_known)
+    usual = max(model.wanted, model.wanted_to_decide) + (not is_known) * model.n_repeats
     until = "nothing is decided before,"
     if model.n_first < wanted:
         until = f"nothing is decided before there are {wanted}:"
+    if wanted < usual:
+        until = f"rows are decided after {wanted}, less surely than after {usual}:"
     alike = ""
     if found.kind is not None and state.belief.is_alike:
         alike = "All results so far are alike: nothing is decided before there are "

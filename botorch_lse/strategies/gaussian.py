@@ -440,8 +440,8 @@ class GaussianAlgorithm(Algorithm):
         n, model = self.model.n_deciding(), self.model
         if n < (wanted := max(model.wanted, model.wanted_to_decide)):
             words += (
-                f" The budget allows {n} of the {wanted} measurements that come before "
-                "a decision."
+                f" Decisions begin after {n} measurements in place of {wanted}, as the "
+                "budget allows no more, and are less sure."
             )
         return words
 

@@ -281,7 +281,7 @@ def test_a_candidate_that_fails_and_fails_is_asked_about(lab: Lab) -> None:
 
 def test_settings_that_a_summary_names_do_what_it_says(lab: Lab) -> None:
     said = lab.call(f"{NEXT} --batch 4 --budget 8")
-    assert "nothing is decided before, 8 to go. (The setting first says how" in said
+    assert "rows are decided after 8, less surely than after 14: 8 to go." in said
     file = lab.folder / "botorch-lse.toml"
     file.write_text(file.read_text().replace("# first = 20", "first = 6"))
     assert "The first 6 measurements are spread" in lab.call("next")

@@ -119,7 +119,7 @@ def test_small_pools_have_small_first_designs(n, first, deciding):
 
 def test_what_the_budget_does_not_allow_is_said():
     strategy = learnt(LSEStrategy, max_observations=12)
-    assert "allows 12 of the 20 measurements that come before" in strategy.guarantee
+    assert "after 12 measurements in place of 20, as the budget" in strategy.guarantee
     assert "budget" not in learnt(LSEStrategy).guarantee
     own = learnt(LSEStrategy, n_initial=7)
     assert own.initial_observations == 7
