@@ -24,7 +24,7 @@ from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.encoders import data_to_dict, generation_strategy_to_dict
 from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
-from botorch_lse._validation import of_type
+from botorch_lse._validation import complaint, of_type
 
 OLDEST_AX = (1, 3, 1)
 TESTED_AX = "1.3.1"
@@ -83,7 +83,15 @@ def parts_of(
 
 
 def experiment_of(client: Client) -> Experiment:
-    r"""The experiment inside a client."""
+    r"""The experiment inside a client.
+
+    Raises:
+        ValueError: If there is none yet.
+    """
+    if client._maybe_experiment is None:
+        wanted, came = "to have an experiment", "it has none"
+        remedy = "Call `client.configure_experiment(parameters=pool_parameters(pool))`."
+        raise ValueError(complaint("client", wanted, came, remedy))
     return client._experiment
 
 

@@ -982,7 +982,10 @@ def how_to_fill(trial: int, metrics: Sequence[str], found: Iterable[str]) -> str
         "again."
     )
     if there:
-        words += " If it was measured under another name, give that as `metrics`."
+        words += (
+            " If it was measured under another name, give that as `output` of the goal "
+            "if it names outputs, else as `metrics` of `level_set_generation_strategy`."
+        )
     return words
 
 

@@ -392,7 +392,7 @@ class LevelSetNode(ExternalGenerationNode):
                 raise ValueError(
                     "Expected `metrics` to be those that the strategy's `goal` names, "
                     f"{list(strategy.outputs)}, but got {list(names)}. Leave `metrics` "
-                    "out."
+                    "out, and name the goal's outputs as the metrics."
                 )
             return strategy.outputs
         if len(names) != strategy.n_outputs:

@@ -14,10 +14,13 @@ from botorch_lse.ax import (
 )
 from botorch_lse.ax.compat import as_stored
 from botorch_lse.strategies import (
+    Above,
+    GaussianProcess,
     ImplicitLSEStrategy,
     MaxVarianceStrategy,
     RandomStrategy,
     StraddleStrategy,
+    Strategy,
 )
 
 from .worlds import (
@@ -252,6 +255,27 @@ def test_a_completed_trial_without_data_is_named():
         client.get_next_trials(1)
     client.attach_data(trial, {"y": (0.3, NOISE)})
     assert len(client.get_next_trials(1)) == 1
+
+
+@pytest.mark.filterwarnings("ignore")  # that the name is not the experiment's, too
+def test_data_under_another_name_lead_to_the_goal_that_names_its_output():
+    def going(name):
+        model = GaussianProcess(kernel(), noise_std=NOISE)
+        strategy = Strategy(
+            grid_pool(), Above(0.5, output=name), model=model, batch_size=1
+        )
+        client = client_for(strategy)
+        (trial,) = client.get_next_trials(1)
+        client.complete_trial(trial, {"y": (0.3, NOISE)})
+        return client.get_next_trials(1)
+
+    said = r"as `output` of the goal if it names"
+    with (
+        pytest.raises(DataRequiredError, match=said),
+        pytest.warns(match="Correct the"),
+    ):
+        going("z")
+    assert len(going("y")) == 1
 
 
 def test_a_value_that_is_attached_again_replaces_the_first():

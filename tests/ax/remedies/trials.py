@@ -368,6 +368,15 @@ def metrics_that_the_goal_does_not_name(_):
     assert goes_on(of_region())
 
 
+@case("compat:experiment_of#1", "Call `client.configure_experiment(parameters=")
+def no_experiment(_):
+    client = Client()
+    yield lambda: level_set(client)
+    client.configure_experiment(parameters=pool_parameters(world()), name="test")
+    client.configure_optimization(objective="y")
+    assert goes_on(use(client, lse()) or client)
+
+
 @case(
     "node:LevelSetNode.metric_names#2", '`client.configure_optimization(objective="y"'
 )
@@ -462,7 +471,7 @@ def a_completed_trial_without_data(_):
     assert goes_on(client)
 
 
-@case("node:LevelSetNode._take#2", "give that as `metrics`")
+@case("node:LevelSetNode._take#2", "else as `metrics` of `level_set_generation_str")
 def a_completed_trial_of_another_metric(_):
     client = client_for(lse(batch_size=1))
     for trial in client.get_next_trials(1):
