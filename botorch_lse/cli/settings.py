@@ -203,7 +203,10 @@ class Settings:
         float,
     )
     first: int | None = _setting(
-        None, "measurements to spread first (default 2 an input and 2)", int
+        None,
+        "measurements to spread first, after which decisions begin (default 2 an input "
+        "and 2, at least 10, and 4 if noise is learnt; decisions then come later)",
+        int,
     )
     seed: int = _setting(0, "the seed of everything random", int)
     audit: tuple[float, ...] = _setting(
