@@ -149,9 +149,7 @@ class ComposedStrategy(Strategy):
         if facts.class_names:
             kinds = {type(one.outcome) for one in model.outputs}
             if not kinds <= {Binary, type(None)}:
-                wanted = (
-                    "to be `Binary()` where classes are asked for, or to be left out"
-                )
+                wanted = "to be `Binary()` where classes are asked for, or left out"
                 came = f"got {model.outputs[0].outcome!r}"
                 raise ValueError(complaint("outcome", wanted, came))
             each = tuple(replace(one, of_class=True) for one in model.outputs)

@@ -29,12 +29,7 @@ from botorch_lse.data.pool import Pool
 from botorch_lse.data.requests import PlanRequest
 from botorch_lse.goals.pareto import with_columns
 from botorch_lse.goals.regions import Above, Region
-from botorch_lse.strategies.algorithm import (
-    Algorithm,
-    AlgorithmFacts,
-    AuditFacts,
-    Step,
-)
+from botorch_lse.strategies.algorithm import Algorithm, AlgorithmFacts, AuditFacts, Step
 from botorch_lse.strategies.forecast import Forecast
 from botorch_lse.strategies.loop import Strategy
 from botorch_lse.surrogate.settings import one_each
