@@ -39,8 +39,8 @@ NO_RESULT = (
     "undecided",
     NO_CLASS,
 )
-"""The words that are no names of classes, as tables and answers say other things by
-them; nor are those for a missing value."""
+"""The words that are no names of classes.
+Tables and answers say other things by them. Nor are those for a missing value."""
 NUMBERS = ("1", "0")
 """The numbers for yes and no."""
 PAIRS = (

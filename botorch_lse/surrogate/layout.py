@@ -24,10 +24,10 @@ MOST_IN_A_ROW = 20
 Few values of the target do not tell a useful source from a useless one, which would be
 asked until all is known of it."""
 FIRST_AT_TARGET, LEAST_AT_TARGET = 6, 4
-"""The number of initial rows at the target, of more than five inputs one for each and
-one more, and the least of any source. More would be measured of a target alone
-(``FIRST_ALONE`` for each input, and two): these teach how the sources differ, and where
-the level may be the others show."""
+"""The number of initial rows at the target, and the least number at any source.
+Of more than five inputs the target has one for each and one more. Alone it would have
+more (``FIRST_ALONE`` for each input, and two): these teach how the sources differ, and
+where the level may be the others show."""
 FIRST_AT_SOURCES, FIRST_ALONE, FIRST_COST = 10, 2, 0.2
 """The limits of initial rows at any other source than the target.
 The largest number for each input, and what these may cost, as a share of what those of
