@@ -36,10 +36,9 @@ def answer_frame(run: Run) -> pd.DataFrame:
         frame = frame.drop(columns=[ours[name] for name in OF_A_LEVEL])
     for row, entry in run.measured.known.items():
         # Of these only the limit is known; the rest comes from what lies around.
-        at, is_below = lines[row % len(lines)].number, entry.side == "below"
-        ends = (np.nan, entry.value) if is_below else (entry.value, np.nan)
-        names = [ours[name] for name in ("mean", "sigma", "lower", "upper")]
-        frame.loc[at, names] = (np.nan, np.nan, *ends)
+        end, other = ("upper", "lower")[:: 1 if entry.side == "below" else -1]
+        names = [ours[name] for name in ("mean", "sigma", other, end)]
+        frame.loc[lines[row % len(lines)].number, names] = *[np.nan] * 3, entry.value
     said = run.measured.remarks_of(run.sheet_header)
     number = {line.number: row for row, line in enumerate(lines)}
     out = [lines[row] for row in sorted({*range(len(lines))} - {*run.rows.tolist()})]

@@ -374,11 +374,7 @@ def _end_of(outcome: Outcome) -> str:
 
 
 def expected(
-    outcomes: Sequence[Outcome],
-    begun: int,
-    noun: str = "measurement",
-    *,
-    are_classes: bool = False,
+    outcomes: Sequence[Outcome], begun: int, noun: str, *, are_classes: bool = False
 ) -> str:
     r"""The expected number of measurements, in a sentence.
 
@@ -499,10 +495,9 @@ def summary(run: Run, *, is_taken: bool = False) -> str:
     now, found, state = run.measured, run.settings, run.state
     answer = run.sides
     by_source = run.by_source if now.sources else ""
-    done = now.having(MEASURED)
-    parts = [f"{len(done)} measured{by_source}"]
-    if found.trials is not None and done:
-        parts[0] += f" in {_counted(sum(e.trials or 1 for e in done), 'trial')}"
+    done = [entry.trials or 1 for entry in now.having(MEASURED)]
+    trials = f" in {_counted(sum(done), 'trial')}" if found.trials and done else ""
+    parts = [f"{len(done)} measured{by_source}{trials}"]
     for status, words in ((FAILED[0], "failed"), ("n/a", "not measurable")):
         if n := len(now.having(status)):
             parts.append(f"{n} {words}")
@@ -781,8 +776,8 @@ def foreseen(run: Run) -> str:
     else:
         is_confirming = not bool(run.sides.undecided.any())
         until = "the answer is confirmed" if is_confirming else "all is decided"
-        plural = "" if more == 1 else "s"
-        said = f"{about.capitalize()} more {noun}{plural} until {until}."
+        noun += "" if more == 1 else "s"
+        said = f"{about.capitalize()} more {noun} until {until}."
         said = said if left is None else f"{said[:-1]}; the budget leaves {left}."
         said += _symptom(run, more)
     if run.sides.class_names:
@@ -798,8 +793,7 @@ def foreseen(run: Run) -> str:
 
 
 def _symptom(run: Run, more: int | None) -> str:
-    n = len(run.pool)
-    has_results = run.settings.kind is not None
+    n, has_results = len(run.pool), run.settings.kind is not None
     # Before any value that the model asked for its noise is hardly known.
     is_early = len(run.state.history) <= run.strategy.parts.model.n_first
     if is_early or has_results or run.measured.sources or (more or 0) <= n:

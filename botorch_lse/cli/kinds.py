@@ -30,17 +30,8 @@ MAJORITY = 0.5
 """The level of classes that nobody gave: above it only one class can be."""
 NO_CLASS = "none"
 """The word for candidates in which no class has a probability above the level."""
-NO_RESULT = (
-    "again",
-    "failed",
-    "n/a",
-    "not measurable",
-    "excluded",
-    "undecided",
-    NO_CLASS,
-)
-"""The words that are no names of classes.
-Tables and answers say other things by them. Nor are those for a missing value."""
+NO_RESULT = ("again", "failed", "n/a", "not measurable", "excluded", "undecided")
+"""The words that are no names of classes: tables and answers use them otherwise."""
 NUMBERS = ("1", "0")
 """The numbers for yes and no."""
 PAIRS = (
@@ -485,9 +476,9 @@ def _labels(names: tuple[str, ...], below: float | None) -> Labels:
     Raises:
         ValueError: If they are no different names, or a level is below them.
     """
-    plain = {*map(_plain, names)} - {"", *NO_RESULT, *MISSING}
+    plain = {*map(_plain, names)} - {"", *NO_RESULT, *MISSING, NO_CLASS}
     if len(names) < 2 or len(plain) < len(names):
-        no_names = ", ".join(NO_RESULT[:-1]) + f" or {NO_RESULT[-1]}"
+        no_names = f"{', '.join(NO_RESULT)} or {NO_CLASS}"
         raise ValueError(
             f"Expected `classes` to be at least two different names, none of them NA, "
             f"{no_names}, but got {', '.join(names) or 'none'}. For three write "

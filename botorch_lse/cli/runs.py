@@ -525,10 +525,9 @@ class Run:
             at, candidate = divmod(row, len(self.candidates))
             cells = dict(self.candidates.lines[candidate].cells)
             cells |= {SHEET: str(number), REPEAT: str(counts[row])}
-            if self.settings.sources:
-                cells[SOURCE] = name = self.settings.sources[at]
-                if is_fidelity(self.settings.sources):
-                    cells[SOURCE] = name.replace(".", self.mark)
+            if sources := self.settings.sources:
+                mark = self.mark if is_fidelity(sources) else "."
+                cells[SOURCE] = sources[at].replace(".", mark)
             added = (self.result_column, *self._trials_column)
             lines.append({**cells, **dict.fromkeys(added, "")})
         return lines

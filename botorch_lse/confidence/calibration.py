@@ -172,8 +172,7 @@ def in_words(ahead: Tensor) -> str:
         "intervals that were predicted for them"
     )
     if len(later) == 1:
-        where = "within" if share else "outside of"
-        said = f"The last value lay {where} the 95 % interval predicted for it"
+        said = f"The last value lay {'in' if share else 'outside of'} its 95 % interval"
     if not are_too_wide(ahead):
         return f"{said}."
     return (

@@ -103,10 +103,11 @@ def test_what_cannot_be_simulated_is_said(lab: Lab, options: str, said: str) -> 
 
 
 def test_what_to_expect_is_the_middle_run_and_says_what_is_open() -> None:
+    noun = "measurement"
     outcomes = [Outcome(n, 2, DECIDED, 3, 0) for n in (20, 35, 50)]
-    assert expected(outcomes, 0) == "Expect 35 measurements (from 20 to 50)."
-    assert expected(outcomes[:1], 4) == "Expect 20 measurements more."
+    assert expected(outcomes, 0, noun) == "Expect 35 measurements (from 20 to 50)."
+    assert expected(outcomes[:1], 4, noun) == "Expect 20 measurements more."
     outcomes[2] = Outcome(60, 3, NONE_FOUND, 0, 0)
     is_open = "or more: 1 of 3 runs ended before all was decided."
-    assert f"{is_open} A larger epsilon takes fewer." in expected(outcomes, 0)
-    assert expected(outcomes, 0, are_classes=True).endswith(is_open)
+    assert f"{is_open} A larger epsilon takes fewer." in expected(outcomes, 0, noun)
+    assert expected(outcomes, 0, noun, are_classes=True).endswith(is_open)

@@ -80,9 +80,9 @@ def test_what_is_said_tells_failure_from_success() -> None:
     good = calibration(torch.tensor([0.1, -1.0, 0.5]).double())
     bad = calibration(torch.full((5,), 9.0).double())
     assert "100 % of the last 2 values" in str(good)
-    for last, where in ((0.1, "within"), (9.0, "outside of")):
+    for last, where in ((0.1, "in"), (9.0, "outside of")):
         one = str(calibration(torch.tensor([last]).double()))
-        assert f"The last value lay {where} the 95 % interval" in one
+        assert f"The last value lay {where} its 95 % interval" in one
     assert "too narrow" not in str(good)
     assert "too narrow" in str(bad)
     assert "Nothing was predicted" in str(calibration(torch.zeros(0).double()))
