@@ -146,10 +146,8 @@ class LevelSetGenerator(Generator):  # type: ignore[misc]  # gest-api has no typ
             wanted, came = "to be what can be suggested", f"got {size}: {why}"
             remedy = f"Write `suggest({room})`." if room else ""
             raise ValueError(complaint("num_points", wanted, came, remedy))
-        if size == 0:
-            return []
-        batch = self.strategy.ask(self.state, pending=out, size=size)
-        return [self._suggested(row) for row in batch.order.tolist()]
+        batch = self.strategy.ask(self.state, pending=out, size=size) if size else None
+        return [self._suggested(row) for row in batch.order.tolist()] if batch else []
 
     def _suggested(self, row: int) -> dict[str, Any]:
         # As records the entries are Python's own numbers and words.

@@ -246,7 +246,7 @@ def test_a_place_that_nobody_can_take_is_given_up():
     assert same_state(state, fresh_state(client))
     # The only row that may be measured is decided.
     assert state.stop_reason == "decided"
-    said = r"1 of 36 rows decided \(35 excluded\); 1 evaluations"
+    said = r"1 of 36 rows decided \(35 excluded\); 1 evaluation$"
     with pytest.raises(GenerationStrategyCompleted, match=said):
         client.get_next_trials(1)
 

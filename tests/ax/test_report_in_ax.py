@@ -43,7 +43,7 @@ def test_the_file_and_the_card_say_what_the_table_says(tmp_path) -> None:
 
 
 def test_without_a_strategy_of_ours_it_is_refused(tmp_path) -> None:
-    with pytest.raises(AssertionError, match="configure_experiment"):  # Ax's own
+    with pytest.raises(ValueError, match="configure_experiment"):
         level_set_report(Client(), tmp_path / "page.html")
     with pytest.raises(ValueError, match="`experiment` to be a `Client`"):
         level_set_report(None, tmp_path / "page.html")

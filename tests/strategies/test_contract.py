@@ -786,7 +786,7 @@ def test_a_sheet_filled_in_further_is_not_counted_twice(case: StrategyCase) -> N
     part = strategy.tell(state, first.select(torch.tensor([0, 1])))
     whole = strategy.tell(part, first.select(torch.tensor([2, 3])))
     for before in (part, whole):
-        with pytest.raises(ValueError, match=r"new measurements, but \d were told"):
+        with pytest.raises(ValueError, match=r"new measurements, but got \d told"):
             strategy.tell(before, first)
     assert_same(strategy, strategy.replay(first), whole)
     again = Observations(first.indices, first.y)  # without labels: measured again
