@@ -248,7 +248,7 @@ def test_a_run_that_may_measure_nothing_more_foresees_no_end() -> None:
     left = int(state.classification.undecided.sum())
     forecast = state.forecast()
     assert forecast.observations is None
-    assert f"The run has ended (rows exhausted): {left} rows" in str(forecast)
+    assert f"(rows exhausted); rows that stay undecided: {left}." in str(forecast)
 
 
 def test_counts_of_trials_are_told_by_name():
